@@ -20,15 +20,16 @@ from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render.formats import READABLE, open_renderer
+from kafkalog_cli.render.lines import LINE_STYLES
 from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.table import TableColumns, TableRenderer
-from kafkalog_cli.render.text import JSON_WRITERS, LOGFMT_WRITERS, UNSAFE_RANGES, printable
+from kafkalog_cli.render.text import printable
 
 if TYPE_CHECKING:
     from format.node.target import Target
     from format.rewriting.publication import Publication
     from format.rewriting.rewriter import WrittenSegment
-    from format.rows.line_blocks import LineStyle
+    from format.rows.line_style import LineStyle
     from format.verbs.report.terms import Report
 
 
@@ -181,13 +182,13 @@ class Run:
     @property
     def raw_style(self) -> LineStyle | None:
         """The style of lines for ``write_raw``, which is faster; None if rows go through a renderer, as with tables."""
-        is_raw = self.format_name == "jsonl" or (self.format_name == "logfmt" and self._output.is_utf8)
-        return line_style(self.format_name) if is_raw and self._tables is None else None
+        is_raw = self._tables is None and (self.format_name != "logfmt" or self._output.is_utf8)
+        return LINE_STYLES.get(self.format_name) if is_raw else None
 
     def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
         """Write whole lines, each with its LF, equal to what ``write`` would make of ``row_count`` rows."""
         self._make_room()
-        self._renderer.write_raw(lines)
+        self._renderer.write_raw(schema, lines, row_count)
         self.summary.count(schema.type, row_count)
 
     def finding(self, finding: Finding) -> None:
@@ -426,14 +427,6 @@ class Run:
     def _say_aside(self, line: str) -> None:
         self._progress.hide()
         say(line)
-
-
-def line_style(format_name: str) -> LineStyle:
-    """The style of ``jsonl`` or ``logfmt`` for lines that code in ``format`` makes."""
-    from format.rows.line_blocks import LineStyle
-
-    is_json = format_name == "jsonl"
-    return LineStyle(is_json, JSON_WRITERS if is_json else LOGFMT_WRITERS, UNSAFE_RANGES)
 
 
 def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:

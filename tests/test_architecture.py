@@ -38,8 +38,8 @@ FOREIGN_TO_FORMAT = frozenset(
 )
 #: What the command line must not load before it is needed; Spark's one door.
 SPARK_DOOR = "spark_jobs.submit"
-#: What renderers know of ``format``: what rows, findings, times and value classes are, and nothing of Kafka.
-KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps"})
+#: What renderers know of ``format``: what rows, lines, findings and times are, and nothing of Kafka.
+KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps", "format.rows.line_style"})
 
 
 #: The folders that there are, but for folders of one verb below ``format/verbs`` and ``kafkalog_cli/commands``.
@@ -60,7 +60,9 @@ MANY_PARAMETERS = frozenset(
     {
         "format.kernel.kafka_lines._put_record",
         "format.kernel.kafka_lines.write_dump_log",
+        "format.kernel.memory.copy_escaped",
         "format.kernel.text._put_batch_fields",
+        "format.kernel.text._put_text",
         "format.kernel.text.put_batches",
         "format.kernel.text.put_records",
     }

@@ -9,9 +9,9 @@ cdef extern from *:
     extern void *memmem(const void *, size_t, const void *, size_t);
     #define KAFKALOG_EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
     /* Copies a word of 8 bytes of printable ASCII, with a backslash before each quote and backslash. Returns how many
-       bytes it wrote: 0 if the word holds any other byte, and always 0 on a big-endian machine. It may write to all 16
-       bytes of out. */
-    static inline int kafkalog_copy_word(unsigned char *out, const unsigned char *source) {
+       bytes it wrote: 0 if the word holds any other byte, or with doubles a quote or backslash, and always 0 on a
+       big-endian machine. It may write to all 16 bytes of out. */
+    static inline int kafkalog_copy_word(unsigned char *out, const unsigned char *source, int doubles) {
     #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
         uint64_t word, quote, backslash, stops;
         int byte;
@@ -26,6 +26,8 @@ cdef extern from *:
             memcpy(out, &word, 8);
             return 8;
         }
+        if (doubles)
+            return 0;
         stops = (stops >> 7) * KAFKALOG_EACH_BYTE(1); /* each byte: the number of backslashes before it */
         memset(out, 0x5C, 16);
         for (byte = 0; byte < 8; byte++)
@@ -45,7 +47,8 @@ cdef extern from *:
         _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7F)))))
     #define KAFKALOG_MARKS(bytes) ((unsigned)_mm_movemask_epi8(_mm_or_si128( \
         _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5C)))))
-    /* Writes 16 bytes, with a backslash before each that is marked: up to 32. expansions is text.EXPANSIONS. */
+    /* Writes 16 bytes, with a backslash before each that is marked or, by the second half of text.EXPANSIONS, the byte
+       itself: up to 32. */
     __attribute__((target("ssse3,popcnt"))) static inline void kafkalog_expand(
             unsigned char *out, __m128i bytes, unsigned marks, const unsigned char *expansions) {
         const __m128i backslash = _mm_set1_epi8(0x5C);
@@ -89,11 +92,11 @@ cdef extern from *:
     #endif
     static inline size_t kafkalog_copy_escaped(
             unsigned char *out, const unsigned char *source, size_t length, size_t readable,
-            const unsigned char *expansions, size_t *taken) {
+            const unsigned char *expansions, int doubles, size_t *taken) {
         size_t at = 0, index = 0;
     #ifdef KAFKALOG_MAY_SHUFFLE
         if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")) {
-            at = kafkalog_expand_all(out, source, length, readable, expansions, &index);
+            at = kafkalog_expand_all(out, source, length, readable, expansions + (doubles ? 4096 : 0), &index);
             if (readable - index >= 16) {
                 *taken = index;
                 return at;
@@ -104,7 +107,7 @@ cdef extern from *:
         (void)expansions;
     #endif
         while (length - index >= 8) {
-            const int written = kafkalog_copy_word(out + at, source + index);
+            const int written = kafkalog_copy_word(out + at, source + index, doubles);
             if (!written)
                 break;
             at += (size_t)written;
@@ -155,7 +158,7 @@ cdef extern from *:
     """
     void kafkalog_prefetch(const void* address) noexcept nogil
     size_t kafkalog_copy_escaped(unsigned char* out, const unsigned char* source, size_t length, size_t readable,
-                                 const unsigned char* expansions, size_t* taken) noexcept nogil
+                                 const unsigned char* expansions, bint doubles, size_t* taken) noexcept nogil
     bint kafkalog_copy_ascii(unsigned char* out, const unsigned char* source, size_t length,
                              size_t readable) noexcept nogil
     void* memmem(const void* source, size_t source_bytes, const void* wanted, size_t wanted_bytes) noexcept nogil
@@ -200,9 +203,10 @@ cdef inline Py_ssize_t copy_piece(unsigned char* out, Py_ssize_t at, const unsig
 
 cdef inline (Py_ssize_t, Py_ssize_t) copy_escaped(unsigned char* out, Py_ssize_t at, const unsigned char* source,
                                                   Py_ssize_t start, Py_ssize_t end, Py_ssize_t limit,
-                                                  const unsigned char* expansions) noexcept nogil:
+                                                  const unsigned char* expansions, bint doubles) noexcept nogil:
     cdef size_t taken = 0
-    at += kafkalog_copy_escaped(out + at, source + start, end - start, limit - start, expansions, &taken)
+    at += kafkalog_copy_escaped(out + at, source + start, end - start, limit - start, expansions, doubles,
+                                &taken)
     return at, start + <Py_ssize_t> taken
 
 cdef inline bint copy_ascii(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,

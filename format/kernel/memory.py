@@ -73,9 +73,9 @@ def copy_piece(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
 
 
 def copy_escaped(
-    out: Room, at: int, source: Bytes, start: int, end: int, limit: int, expansions: Bytes
+    out: Room, at: int, source: Bytes, start: int, end: int, limit: int, expansions: Bytes, doubles: bool
 ) -> tuple[int, int]:
-    """Copy the first bytes of ``source[start:end]``, with a backslash before each quote and backslash.
+    """Copy the first bytes of ``source[start:end]``, with a backslash before each quote and backslash, or doubled.
 
     Return the indexes after the last byte written and after the last byte read. Copying ends at the first byte that is
     not printable ASCII, or earlier: callers go on byte by byte. The Python function copies nothing, since callers are

@@ -10,6 +10,7 @@ from format.kernel.header_layout cimport CODEC_MASK, TIMESTAMP_TYPE_BIT, DELETE_
 cdef int _F_END, _F_V2, _F_TIMED, _F_COUNT, _F_LAST_OFFSET, _F_BASE_TIMESTAMP, _F_DELETE_HORIZON, _F_CODEC
 cdef int _F_TIMESTAMP_TYPE, _F_BIT, _F_CRC_VALID, _F_RECORD, _F_RECORD_TIMESTAMP, _F_RECORD_SEQUENCE, _F_RECORD_BYTES
 cdef int _F_RECORD_HEADERS, _F_BELOW_LOG_START, _F_DECODED
+cdef int _JSON_LINES, _LOGFMT_LINES
 cdef int _L_NULL, _L_FALSE, _L_TIMESTAMP_TYPES, _L_CODECS
 cdef int _TEXT_CLASSES, _BARE_CLASSES, _JSON_NULL, _ALPHABET, _BASE64_START, _BASE64_END, _UNSAFE
 cdef int _JSON_CLASSES
@@ -31,7 +32,7 @@ cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fie
                made=cython.p_const_uchar, made_bytes=cython.longlong, most=cython.longlong)
 cpdef Py_ssize_t put_records(unsigned char[::1] out, const long long[:, ::1] fields,
                              const long long[:, ::1] record_fields, const long long[:, ::1] literals,
-                             const unsigned char[::1] pieces, const unsigned char[::1] tables, bint is_json,
+                             const unsigned char[::1] pieces, const unsigned char[::1] tables, int style,
                              const unsigned char[::1] buffer,
                              const long long[:, ::1] records, const long long[:, ::1] batches,
                              const signed char[::1] crc_valid, const unsigned char[::1] decoded,
@@ -62,10 +63,22 @@ cdef inline Py_ssize_t _put_json(unsigned char* out, Py_ssize_t first, const uns
 cdef Py_ssize_t _put_base64(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
                             Py_ssize_t end, const unsigned char* tables) noexcept nogil
 
+@cython.locals(count=cython.Py_ssize_t, at=cython.Py_ssize_t, after=cython.Py_ssize_t, index=cython.Py_ssize_t)
+cdef Py_ssize_t _quote_cell(unsigned char* out, Py_ssize_t start, Py_ssize_t end) noexcept nogil
+
+@cython.locals(index=cython.Py_ssize_t)
+cdef Py_ssize_t _put_word(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                          Py_ssize_t end, Py_ssize_t limit, const unsigned char* tables) noexcept nogil
+
+@cython.locals(index=cython.Py_ssize_t, is_quoted=cython.bint, point=cython.longlong, _after=cython.Py_ssize_t)
+cdef Py_ssize_t _put_cell(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                          Py_ssize_t end, Py_ssize_t limit, const unsigned char* tables) noexcept nogil
+
 @cython.locals(index=cython.Py_ssize_t, byte=cython.int, escape=cython.int, point=cython.longlong,
                after=cython.Py_ssize_t)
-cdef Py_ssize_t _put_quoted(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
-                            Py_ssize_t end, Py_ssize_t limit, const unsigned char* tables) noexcept nogil
+cdef inline Py_ssize_t _put_text(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                                 Py_ssize_t end, Py_ssize_t limit, const unsigned char* tables,
+                                 bint doubles) noexcept nogil
 
 @cython.locals(shift=cython.int, nibble=cython.int)
 cdef Py_ssize_t _put_hex(unsigned char* out, Py_ssize_t at, long long value, int digits) noexcept nogil

@@ -1,4 +1,4 @@
-"""Writing rows of batches and records as lines of JSON or text."""
+"""Writing rows of batches and records as lines of JSON, logfmt or CSV."""
 
 from __future__ import annotations
 
@@ -54,9 +54,12 @@ CHARACTER_WORDS = (
 )
 
 #: Shuffle masks of 16 bytes, one for each set of bytes, out of 8, that get a backslash. Each byte of a mask is the
-#: index of the input byte to write next, or 8 for a backslash.
+#: index of the input byte to write next, or 8 for a backslash. Then the same for sets of bytes that are written twice.
 EXPANSIONS = b"".join(
-    bytes(each for byte in range(8) for each in ((8, byte) if marks >> byte & 1 else (byte,))).ljust(16, b"\0")
+    bytes(
+        each for byte in range(8) for each in ((byte if doubles else 8, byte) if marks >> byte & 1 else (byte,))
+    ).ljust(16, b"\0")
+    for doubles in (False, True)
     for marks in range(256)
 )
 
@@ -78,6 +81,8 @@ _F_RECORD_BYTES = FIELDS.index("record-bytes")
 _F_RECORD_HEADERS = FIELDS.index("record-headers")
 _F_BELOW_LOG_START = FIELDS.index("record-below-log-start")
 _F_DECODED = FIELDS.index("record-decoded")
+_JSON_LINES = 0  # the numbers of rows.line_style.LINE_FORMATS
+_LOGFMT_LINES = 1
 _L_NULL = LITERALS.index("null")
 _L_FALSE = LITERALS.index("false")
 _L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
@@ -135,7 +140,7 @@ def put_records(
     literals: Table,
     pieces: Bytes,
     tables: Bytes,
-    is_json: bool,
+    style: int,
     buffer: Bytes,
     records: Table,
     batches: Table,
@@ -152,8 +157,9 @@ def put_records(
     ``fields``, ``literals`` and ``pieces`` are the same as for ``put_batches``. ``record_fields`` has the kind and
     column of each field that comes from the record: "record-number" and the kinds after it. ``decoded`` is the text of
     the decoded columns of all records, each up to its end in ``decoded_ends``, which starts with a 0; it may be empty.
+    ``style`` is the number of the format of lines.
     ``scratch`` has room for the fields of one batch. ``tables`` are the character tables: EXPANSIONS; for each byte,
-    its escape in JSON (0 for none); for each byte, its escape in text; for each byte, whether a word of text may have
+    its escape in JSON (0 for none); for each byte, its escape in text; for each byte, whether a word of logfmt may have
     it without quotes; CHARACTER_WORDS; and a bit for each character, set if it is escaped. Returns the row after the
     last one written; ``status[0]`` is the index after its line.
     """
@@ -195,18 +201,22 @@ def put_records(
                 length = records[row, column + 1]
                 if length < 0:
                     at = _put_literal(line, at, texts, literals, _L_NULL)
-                elif is_json:
+                elif style == _JSON_LINES:
                     at = _put_json(line, at, source, start, start + length, end, words)
+                elif style == _LOGFMT_LINES:
+                    at = _put_word(line, at, source, start, start + length, end, words)
                 else:
-                    at = _put_quoted(line, at, source, start, start + length, end, words)
+                    at = _put_cell(line, at, source, start, start + length, end, words)
             elif kind == _F_DECODED:
                 at = copy_bytes(line, at, made, decoded_ends[row], decoded_ends[row + 1])
             elif kind == _F_BELOW_LOG_START:
                 literal = _L_FALSE + (1 if records[row, R_OFFSET] < column else 0)
                 at = _put_literal(line, at, texts, literals, literal)
             elif kind == _F_RECORD_HEADERS and magic == 2:
-                start = records[row, column]
-                at = _put_headers(line, at, source, start, end, count, words)
+                start = at
+                at = _put_headers(line, at, source, records[row, column], end, count, words)
+                if style > _LOGFMT_LINES:
+                    at = _quote_cell(line, start, at)
             elif (
                 kind == _F_RECORD_HEADERS
                 or (kind == _F_RECORD_TIMESTAMP and magic == 0)
@@ -331,7 +341,7 @@ def _put_json(out: Room, first: int, source: Bytes, start: int, end: int, limit:
     at = first + 1
     index = start
     while index < end:
-        at, index = copy_escaped(out, at, source, index, end, limit, tables)
+        at, index = copy_escaped(out, at, source, index, end, limit, tables, False)
         escape = 0
         while index < end:
             byte = source[index]
@@ -397,8 +407,31 @@ def _put_base64(out: Room, at: int, source: Bytes, start: int, end: int, tables:
     return at
 
 
-def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
-    """Write bytes as a word of the text format: as they are, or in double quotes with escapes where needed.
+def _quote_cell(out: Room, start: int, end: int) -> int:
+    """Put ``out[start:end]`` in quotes and double those inside, if there are any. Returns the index after it."""
+    count = 0
+    for index in range(start, end):
+        if out[index] == 0x22:
+            count += 1
+    if count == 0:
+        return end
+    at = end + count + 1
+    after = at + 1
+    out[at] = 0x22
+    index = end
+    while index > start:
+        index -= 1
+        at -= 1
+        out[at] = out[index]
+        if out[index] == 0x22:
+            at -= 1
+            out[at] = 0x22
+    out[start] = 0x22
+    return after
+
+
+def _put_word(out: Room, at: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
+    """Write bytes as a word of logfmt: as they are, or in double quotes with escapes where needed.
 
     ``limit`` is the end of the readable bytes.
     """
@@ -408,10 +441,44 @@ def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, limit: 
     if index == end and start < end and not (end - start == 1 and source[start] == 0x2D):
         return copy_bytes(out, at, source, start, end)
     out[at] = 0x22
-    at += 1
+    at = _put_text(out, at + 1, source, start, end, limit, tables, False)
+    out[at] = 0x22
+    return at + 1
+
+
+def _put_cell(out: Room, at: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
+    """Write bytes as a cell of CSV: in double quotes if they are empty or have a comma or a quote.
+
+    A cell that a spreadsheet would take for a formula begins with a single quote.
+    """
+    index = start
+    while index < end and source[index] != 0x22 and source[index] != 0x2C:
+        index += 1
+    is_quoted = index < end or start == end
+    if is_quoted:
+        out[at] = 0x22
+        at += 1
+    point = 0
+    if start < end:
+        point = source[start]
+        if point >= 0x80:
+            point, _after = read_character(source, start, end)
+    # = + - @ ' and the first four in full width
+    if point in (0x3D, 0x2B, 0x2D, 0x40, 0x27, 0xFF1D, 0xFF0B, 0xFF0D, 0xFF20):
+        out[at] = 0x27
+        at += 1
+    at = _put_text(out, at, source, start, end, limit, tables, True)
+    if is_quoted:
+        out[at] = 0x22
+        at += 1
+    return at
+
+
+def _put_text(out: Room, at: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes, doubles: bool) -> int:
+    """Write bytes as text with escapes; a double quote has a backslash before it or, with ``doubles``, another one."""
     index = start
     while index < end:
-        at, index = copy_escaped(out, at, source, index, end, limit, tables)
+        at, index = copy_escaped(out, at, source, index, end, limit, tables, doubles)
         escape = 0
         while index < end:
             byte = source[index]
@@ -424,7 +491,7 @@ def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, limit: 
         if escape == 0:
             break
         if byte < 0x80:
-            out[at] = 0x5C
+            out[at] = 0x22 if doubles and byte == 0x22 else 0x5C
             out[at + 1] = escape
             at += 2
             if escape == _LETTER_X:
@@ -445,8 +512,7 @@ def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, limit: 
             out[at + 1] = _LETTER_U if point <= 0xFFFF else _LETTER_U - 0x20
             at = _put_hex(out, at + 2, point, 4 if point <= 0xFFFF else 8)
         index = after
-    out[at] = 0x22
-    return at + 1
+    return at
 
 
 def _put_hex(out: Room, at: int, value: int, digits: int) -> int:

@@ -1,8 +1,8 @@
-"""Rows of batches and records as lines of JSON or text, written by the kernel straight into a buffer."""
+"""Rows of batches and records as lines, written by the kernel straight into a buffer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from itertools import repeat
 from pickle import PickleBuffer
@@ -30,42 +30,13 @@ from format.kernel.text import CHARACTER_WORDS, EXPANSIONS, FIELDS, LITERALS, pu
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
+from format.rows.line_style import LINE_FORMATS, LineStyle
 from format.rows.record_rows import BELOW_LOG_START, CONSTANT, RowBlock, filled
 
 _ASCII = 128
 _MAX_I64 = 2**63 - 1
 _MOST_FIELD_BYTES = 32  # of one field of a batch
 _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
-
-
-class LineStyle(msgspec.Struct, frozen=True):
-    """What lines look like: JSON, or words of logfmt.
-
-    ``writers`` write a value that is not null, by the type of its column; ``unsafe_ranges`` are the first and last code
-    points of the characters that are always escaped.
-    """
-
-    is_json: bool
-    writers: Mapping[str, Callable[[Any], str]]
-    unsafe_ranges: tuple[tuple[int, int], ...]
-
-    def string(self, text: str) -> str:
-        """Text of this program as a value."""
-        return self.writers["string"](text)
-
-    @property
-    def null(self) -> str:
-        return "null" if self.is_json else "-"
-
-    def start(self, row_type: str) -> str:
-        return f'{{"type":{self.string(row_type)}' if self.is_json else row_type
-
-    def label(self, name: str) -> str:
-        return f",{self.string(name)}:" if self.is_json else f" {name}="
-
-    @property
-    def end(self) -> str:
-        return "}\n" if self.is_json else "\n"
 
 
 class _Program(msgspec.Struct, frozen=True):
@@ -159,7 +130,7 @@ class RowText:
             filled = room()
             row = put_records(
                 filled, program.fields, program.record_fields, program.literals, program.pieces,
-                self._tables, self._style.is_json,
+                self._tables, LINE_FORMATS.index(self._style.format_name),
                 table.buffer, columns, batches, crc_valid, decoded, decoded_ends, first,
                 scratch, memoryview(self._bounds), memoryview(self._status),
             )  # fmt: skip
@@ -176,19 +147,20 @@ class RowText:
         values = np.full((len(table), len(DECODED_COLUMNS)), None) if table.decoded is None else table.decoded
         words: list[Iterable[str]] = []
         for number, column in enumerate(DECODED_COLUMNS):
-            words += self._words(column, values[:, number].tolist())
+            words += self._words(schema, column, values[:, number].tolist())
         texts = [text.encode() for text in map("".join, zip(*words, strict=True))]
         ends = np.zeros(len(texts) + 1, np.int64)
         np.cumsum([len(text) for text in texts], out=ends[1:])
         return b"".join(texts), memoryview(ends)
 
-    def _words(self, column: Column, values: list[Any]) -> tuple[Iterable[str], ...]:
+    def _words(self, schema: RowSchema, column: Column, values: list[Any]) -> tuple[Iterable[str], ...]:
         """The label and the value of a decoded column as words of each line."""
-        label, null, write = self._style.label(column.name), self._style.null, self._style.writers[column.type]
+        label, null = self._style.label(schema, column.name), self._style.null
+        write = self._style.writers[column.type]
         if column.type != "json":  # names and ids repeat
             return (map(lru_cache(256)(lambda value: label + (null if value is None else write(value))), values),)
         joined = "".join(filter(None, values))
-        if not (joined.isascii() and joined.isprintable()):  # otherwise no character of it is escaped
+        if self._style.format_name == "csv" or not (joined.isascii() and joined.isprintable()):  # else nothing changes
             values = [None if value is None else write(value) for value in values]
         return repeat(label, len(values)), [null if value is None else value for value in values]
 
@@ -215,7 +187,7 @@ class RowText:
         pieces = bytearray()
         fields: list[tuple[int, int, int, int]] = []
         start = 0
-        pieces += style.start(schema.type).encode()
+        pieces += style.start(schema).encode()
         for name in schema.names:
             fill = filled(schema, name)
             if fill.kind == DECODED:
@@ -223,7 +195,7 @@ class RowText:
                     fields.append((start, len(pieces), FIELDS.index(DECODED), 0))
                     start = len(pieces)
                 continue
-            pieces += style.label(name).encode()
+            pieces += style.label(schema, name).encode()
             is_unknown = fill.kind == BELOW_LOG_START and log_start_offset is None
             if fill.kind == CONSTANT or is_unknown:
                 value = None if is_unknown else getattr(location, str(fill.source))

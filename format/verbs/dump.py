@@ -23,7 +23,8 @@ from format.node.partition import Partition
 from format.node.target import Target, target_at
 from format.rows.decoded_rows import DECODING_COST, decoded_tables
 from format.rows.internal_record_rows import decode_internal
-from format.rows.line_blocks import Block, LineBlock, LineStyle, RowText, in_lines
+from format.rows.line_blocks import Block, LineBlock, RowText, in_lines
+from format.rows.line_style import LineStyle
 from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs

@@ -32,7 +32,8 @@ from format.node.target import Target
 from format.rewriting.publication import FileEntry, NewFile, Publication, is_as_written
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
-from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
+from format.rows.line_blocks import LineBlock, RowText, in_lines
+from format.rows.line_style import LineStyle
 from format.rows.record_rows import PART_BYTES, Row, RowBlock, bounded_parts
 from format.scan.cluster import Cluster, cluster_of
 from format.scan.progress import Advance, no_progress
@@ -99,7 +100,7 @@ class LineWriter(Protocol):
 
     def write(self, schema: RowSchema, rows: Iterable[Row], /) -> None: ...
 
-    def write_raw(self, lines: memoryview, /) -> None: ...
+    def write_raw(self, schema: RowSchema, lines: memoryview, row_count: int, /) -> None: ...
 
 
 class TextFormat(msgspec.Struct, frozen=True):
@@ -124,13 +125,13 @@ class _TextFile:
         self.file = file
         self._new = publication.create(file.path)
         self._writer = terms.open_writer(self._new)
-        self._text = None if terms.style is None else RowText(terms.style)
+        self._text = RowText.of(terms.style)
         self._room = own_room()
 
     def write(self, block: RowBlock) -> None:
         for part in in_lines((block,), self._text, self._room):
             if isinstance(part, LineBlock):
-                self._writer.write_raw(part.lines)
+                self._writer.write_raw(part.schema, part.lines, part.row_count)
             elif isinstance(part, RowBlock):
                 self._writer.write(part.schema, part.rows)
         self.file.count(block)

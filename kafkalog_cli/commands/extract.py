@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from format.columns import EXTRACTED_FILE, RowSchema, record_schema
-from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.layout import DATA_SET_MANIFEST
 from format.node.target import targets_at
 from kafkalog_cli.failures import needing, say
@@ -25,7 +24,8 @@ from kafkalog_cli.options.values import Values
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.render.formats import open_renderer
-from kafkalog_cli.runner import Run, line_style, say_published, show_resumed
+from kafkalog_cli.render.lines import LINE_STYLES
+from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.verbs.extract import FileFormat
@@ -152,9 +152,8 @@ def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> File
     from format.verbs.extract import ParquetFormat, TextFormat
 
     if to != "parquet":
-        style = line_style(to) if to == "jsonl" and KERNEL_IS_COMPILED else None
         part_bytes = min(bytes_per_file or PART_BYTES, PART_BYTES)
-        return TextFormat(to, partial(open_renderer, to, main_schema=schema, aside=say), style, part_bytes)
+        return TextFormat(to, partial(open_renderer, to, main_schema=schema, aside=say), LINE_STYLES[to], part_bytes)
     with needing("Parquet needs pyarrow", "arrow", option="--to", instead=", or give --to jsonl or --to csv"):
         import pyarrow.parquet  # noqa: F401
     usual = ParquetFormat(schema=schema)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from time import monotonic
 from typing import Any
 
-from format.columns import Column, RowSchema
+from format.columns import RowSchema
+from format.rows.line_style import LineStyle
 from kafkalog_cli.exit_codes import Summary, counted
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import text
@@ -16,33 +17,71 @@ _BLOCK_ROWS = 512
 _LATEST_BLOCK_S = 0.5
 
 
+_GUARDED = ("=", "+", "-", "@", "'", "\t", "\r", "＝", "＋", "－", "＠")
+_NUMBERS = ("int", "timestamp", "bool")
+
+
+def _csv_writer(kind: str) -> Callable[[Any], str]:
+    """The function that makes a cell of CSV from a value of a column of this type."""
+    write = text.CELL_WRITERS[kind]
+    if kind in _NUMBERS:
+        return write
+    is_mixed, is_json = kind == "any", kind == "json"  # of JSON only a number may begin so
+
+    def write_cell(value: Any) -> str:
+        cell = write(value)
+        if cell.startswith(_GUARDED) and not is_json and not (is_mixed and isinstance(value, (int, float))):
+            cell = "'" + cell
+        if not cell or "," in cell or '"' in cell:
+            return '"' + cell.replace('"', '""') + '"'
+        return cell
+
+    return write_cell
+
+
+def _csv_pieces(pieces: text.Pieces) -> text.Pieces:
+    """The function that makes the pieces of a cell of CSV from a long value."""
+
+    def cell_pieces(value: Any) -> Iterator[str]:
+        has_to_be_quoted = value == b"" or any("," in piece or '"' in piece for piece in pieces(value))
+        quote = '"' if has_to_be_quoted else ""
+        yield quote
+        for number, piece in enumerate(pieces(value)):
+            guard = "'" if number == 0 and piece.startswith(_GUARDED) else ""
+            yield guard + (piece.replace('"', '""') if has_to_be_quoted else piece)
+        yield quote
+
+    return cell_pieces
+
+
+LINE_STYLES = {
+    "jsonl": LineStyle("jsonl", text.JSON_WRITERS, text.UNSAFE_RANGES),
+    "logfmt": LineStyle("logfmt", text.LOGFMT_WRITERS, text.UNSAFE_RANGES),
+    "csv": LineStyle("csv", {kind: _csv_writer(kind) for kind in text.CELL_WRITERS}, text.UNSAFE_RANGES),
+}
+#: The functions that replace writers in rows with long values, by format and type of column.
+_PIECES: dict[str, dict[str, text.Pieces]] = {
+    "jsonl": text.JSON_PIECES,
+    "logfmt": text.LOGFMT_PIECES,
+    "csv": {kind: _csv_pieces(pieces) for kind, pieces in text.CELL_PIECES.items()},
+}
+
+
 class LineMaker:
-    """The maker of lines from rows of one schema.
+    """The maker of lines in a style from rows of one schema; a long value is written in pieces."""
 
-    ``writers`` has a function for each column; it is not called for a null, which is written as ``null``. A line is
-    ``start``, then for each column its ``label`` and its value, then ``end``. ``pieces`` are the functions that
-    replace writers in rows with long values.
-    """
-
-    def __init__(
-        self,
-        schema: RowSchema,
-        writers: Sequence[Callable[[Any], str]],
-        pieces: Sequence[text.Pieces | None],
-        *,
-        start: str,
-        labels: Sequence[str],
-        end: str,
-        null: str,
-    ) -> None:
-        self._null = null
-        # Names, topics and codecs repeat, so their text is cached.
+    def __init__(self, schema: RowSchema, style: LineStyle) -> None:
+        self._null = style.null
         kinds = [column.type for column in schema.columns]
+        # Names, topics and codecs repeat, so their text is cached.
         self._writers = [
-            lru_cache(256)(write) if kind == "string" else write for kind, write in zip(kinds, writers, strict=True)
+            lru_cache(256)(style.writers[kind]) if kind == "string" else style.writers[kind] for kind in kinds
         ]
-        self._pieces = pieces
-        self._long_columns = [number for number, each in enumerate(pieces) if each is not None]
+        long = _PIECES[style.format_name]
+        self._pieces = [long.get(kind) for kind in kinds]
+        self._long_columns = [number for number, each in enumerate(self._pieces) if each is not None]
+        start, end = style.start(schema), style.end
+        labels = [style.label(schema, name) for name in schema.names]
         self._around = (start, labels, end)
         parts = [start, *(part for label in labels for part in (label, "\0")), end]
         self._template = "".join(part.replace("%", "%%") for part in parts).replace("\0", "%s")
@@ -106,22 +145,20 @@ class LineMaker:
 class _LinesRenderer:
     """Rows as lines, in the order given; any schema at any time."""
 
-    def __init__(
-        self, output: OutputStream, make: Callable[[RowSchema], LineMaker], put: Callable[[str], None]
-    ) -> None:
-        self._output, self._make, self._put = output, make, put
+    def __init__(self, output: OutputStream, style: LineStyle, put: Callable[[str], None]) -> None:
+        self._output, self._style, self._put = output, style, put
         self._makers: dict[RowSchema, LineMaker] = {}
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write the rows."""
         maker = self._makers.get(schema)
         if maker is None:
-            maker = self._makers[schema] = self._make(schema)
+            maker = self._makers[schema] = LineMaker(schema, self._style)
         for lines in maker.blocks(rows):
             self._put(lines)
 
-    def write_raw(self, lines: bytes | memoryview) -> None:
-        """Write whole lines that are in this format and UTF-8 already, each with its LF."""
+    def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
+        """Write whole lines of so many rows that are in this format and UTF-8 already, each with its LF."""
         self._output.write(lines)
 
     def flush(self) -> None:
@@ -132,7 +169,7 @@ class JsonLinesRenderer(_LinesRenderer):
     """Rows as JSON lines, in UTF-8."""
 
     def __init__(self, output: OutputStream) -> None:
-        super().__init__(output, _json_line_maker, lambda lines: output.write(lines.encode()))
+        super().__init__(output, LINE_STYLES["jsonl"], lambda lines: output.write(lines.encode()))
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the summary, always; ``shown`` is for the other formats."""
@@ -143,7 +180,7 @@ class LogfmtRenderer(_LinesRenderer):
     """Rows as logfmt: lines of words."""
 
     def __init__(self, output: OutputStream) -> None:
-        super().__init__(output, line_maker, output.write_text)
+        super().__init__(output, LINE_STYLES["logfmt"], output.write_text)
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the summary as the last line, with ``shown``."""
@@ -157,40 +194,11 @@ class LogfmtRenderer(_LinesRenderer):
             self._put(f"{kind} {' '.join(words)}\n")
 
 
-def _json_line_maker(schema: RowSchema) -> LineMaker:
-    return LineMaker(
-        schema,
-        [text.JSON_WRITERS[column.type] for column in schema.columns],
-        [text.JSON_PIECES.get(column.type) for column in schema.columns],
-        start=f'{{"type":{text.json_string(schema.type)}',
-        labels=[f",{text.json_string(name)}:" for name in schema.names],
-        end="}\n",
-        null="null",
-    )
-
-
-def line_maker(schema: RowSchema) -> LineMaker:
-    """The maker of lines of logfmt."""
-    return LineMaker(
-        schema,
-        [text.LOGFMT_WRITERS[column.type] for column in schema.columns],
-        [text.LOGFMT_PIECES.get(column.type) for column in schema.columns],
-        start=schema.type,
-        labels=[f" {name}=" for name in schema.names],
-        end="\n",
-        null="-",
-    )
-
-
-_GUARDED = ("=", "+", "-", "@", "'", "\t", "\r", "＝", "＋", "－", "＠")
-_NUMBERS = ("int", "timestamp", "bool")
-
-
 class CsvRenderer(_LinesRenderer):
     """Rows of one schema as a CSV document. Where findings are not its rows, they go to ``aside`` as logfmt."""
 
     def __init__(self, output: OutputStream, main_schema: RowSchema | None, aside: Callable[[str], None]) -> None:
-        super().__init__(output, _csv_line_maker, lambda lines: output.write(lines.encode()))
+        super().__init__(output, LINE_STYLES["csv"], lambda lines: output.write(lines.encode()))
         self._schema = main_schema
         self._aside = aside
         self._left_out: dict[str, int] = {}
@@ -198,18 +206,32 @@ class CsvRenderer(_LinesRenderer):
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows of the main schema: the one that was named, else the first one written."""
+        if self._is_main(schema):
+            super().write(schema, rows)
+        elif schema.type == "finding":
+            for lines in LineMaker(schema, LINE_STYLES["logfmt"]).blocks(rows):
+                self._aside(lines.removesuffix("\n"))
+        else:
+            self._leave_out(schema, sum(1 for _row in rows))
+
+    def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
+        """Write whole lines that are CSV already, if they are of the main schema."""
+        if self._is_main(schema):
+            super().write_raw(schema, lines, row_count)
+        else:
+            self._leave_out(schema, row_count)
+
+    def _is_main(self, schema: RowSchema) -> bool:
+        """Whether rows of the schema are those of the document; its header is written before the first of them."""
         if self._schema is None:
             self._schema = schema
         if schema.type != self._schema.type:
-            self._put_aside(schema, rows)
-            return
+            return False
         self._write_header()
-        super().write(schema, rows)
+        return True
 
-    def write_raw(self, lines: bytes | memoryview) -> None:
-        """Write whole lines of the main schema that are CSV already."""
-        self._write_header()
-        super().write_raw(lines)
+    def _leave_out(self, schema: RowSchema, row_count: int) -> None:
+        self._left_out[schema.type] = self._left_out.get(schema.type, 0) + row_count
 
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the header if there was no row, and report the rows that were left out."""
@@ -222,62 +244,3 @@ class CsvRenderer(_LinesRenderer):
         if not self._has_header and self._schema is not None:
             self._has_header = True
             self._output.write((",".join(self._schema.names) + "\n").encode())
-
-    def _put_aside(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        if schema.type == "finding":
-            for lines in line_maker(schema).blocks(rows):
-                self._aside(lines.removesuffix("\n"))
-        else:
-            self._left_out[schema.type] = self._left_out.get(schema.type, 0) + sum(1 for _row in rows)
-
-
-def _csv_line_maker(schema: RowSchema) -> LineMaker:
-    return LineMaker(
-        schema,
-        cell_writers(schema),
-        [_cell_pieces(each) for each in schema.columns],
-        start="",
-        labels=["", *[","] * (len(schema.columns) - 1)],
-        end="\n",
-        null="",
-    )
-
-
-def cell_writers(schema: RowSchema) -> list[Callable[[Any], str]]:
-    """The functions that make a cell from a value, one for each column. They are not called for null."""
-    return [_cell_writer(each) for each in schema.columns]
-
-
-def _cell_writer(column: Column) -> Callable[[Any], str]:
-    write = text.CELL_WRITERS[column.type]
-    if column.type in _NUMBERS:
-        return write
-    is_mixed, is_json = column.type == "any", column.type == "json"  # of JSON only a number may begin so
-
-    def write_cell(value: Any) -> str:
-        cell = write(value)
-        if cell.startswith(_GUARDED) and not is_json and not (is_mixed and isinstance(value, (int, float))):
-            cell = "'" + cell
-        if not cell or "," in cell or '"' in cell:
-            return '"' + cell.replace('"', '""') + '"'
-        return cell
-
-    return write_cell
-
-
-def _cell_pieces(column: Column) -> text.Pieces | None:
-    """The function that makes the pieces of a cell from a long value; None for a column without long values."""
-    pieces = text.CELL_PIECES.get(column.type)
-    if pieces is None:
-        return None
-
-    def cell_pieces(value: Any) -> Iterator[str]:
-        has_to_be_quoted = value == b"" or any("," in piece or '"' in piece for piece in pieces(value))
-        quote = '"' if has_to_be_quoted else ""
-        yield quote
-        for number, piece in enumerate(pieces(value)):
-            guard = "'" if number == 0 and piece.startswith(_GUARDED) else ""
-            yield guard + (piece.replace('"', '""') if has_to_be_quoted else piece)
-        yield quote
-
-    return cell_pieces

@@ -157,8 +157,8 @@ class TableRenderer:
             if is_full or self._is_waited_for():
                 self._draw()
 
-    def write_raw(self, lines: bytes | memoryview) -> None:
-        """Write whole lines as they are."""
+    def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
+        """Write whole lines as they are, of rows of any schema."""
         self._draw()
         self._output.write(lines)
 

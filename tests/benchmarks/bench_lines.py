@@ -23,7 +23,7 @@ from format.rows.line_blocks import LineBlock, RowText
 from format.rows.record_rows import record_block
 from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 
 _LOG_BYTES = 16 * MIB
 _PASSES = 15
@@ -40,8 +40,8 @@ def print_lines(path: Path) -> None:
     room = memoryview(bytearray(4 * MIB))
     bulk = BulkLines(DumpLogOptions(prints_contents=True))
     print("| lines | bytes of a record's line | ns of processor time |\n| --- | --- | --- |")
-    for style in ("jsonl", "text"):
-        _print_row(style, tables, partial(_line_bytes, RowText(line_style(style)), room))
+    for name, style in LINE_STYLES.items():
+        _print_row(name, tables, partial(_line_bytes, RowText(style), room))
     _print_row("dump-log", tables, partial(_kafka_bytes, bulk))
 
 

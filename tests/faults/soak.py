@@ -35,7 +35,7 @@ from format.findings import Finding, Severity
 from format.rows.line_blocks import LineBlock
 from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.verify.verify import VerifyTerms, verify
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.corpora import SHARED
 from tests.oracle.kafka_lab import KafkaLab
 from tests.ports import LAB_PORTS, is_open
@@ -331,7 +331,7 @@ def dump_reads(partition: Path, jobs: int, changing: Changing) -> list[str]:
     """What is wrong with what dump says."""
     wrong: list[str] = []
     last = -1
-    blocks = dump_lines([partition], DumpTerms(records=True), line_style("jsonl"), jobs=jobs, advance=changing.advance)
+    blocks = dump_lines([partition], DumpTerms(records=True), LINE_STYLES["jsonl"], jobs=jobs, advance=changing.advance)
     for block in blocks:
         if isinstance(block, Finding):
             wrong += [f"{block.code}: {block.message}"] * is_false(block)

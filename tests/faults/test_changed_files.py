@@ -28,7 +28,7 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import VerifyTerms, verify
 from format.verbs.verify.walk import Level
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batch, batches, write_segment
 
 pytestmark = pytest.mark.long
@@ -131,7 +131,7 @@ def test_verify(partition: Path, change: Callable[[Path], object], moment: float
 @pytest.mark.parametrize("style", [None, "jsonl"])
 def test_dump(partition: Path, change: Callable[[Path], object], moment: float, jobs: int, style: str | None) -> None:
     changing = Changing(partition, change, moment)
-    asked = None if style is None else line_style(style)
+    asked = None if style is None else LINE_STYLES[style]
     offsets: list[int] = []
     findings = []
     for item in dump_lines([partition], DumpTerms(records=True), asked, jobs=jobs, advance=changing.advance):
@@ -146,7 +146,7 @@ def test_dump(partition: Path, change: Callable[[Path], object], moment: float, 
 @each_change
 def test_grep(partition: Path, change: Callable[[Path], object], moment: float, jobs: int) -> None:
     changing = Changing(partition, change, moment)
-    search = Search(Criteria(text_pattern("value")), line_style("jsonl"), jobs=jobs, advance=changing.advance)
+    search = Search(Criteria(text_pattern("value")), LINE_STYLES["jsonl"], jobs=jobs, advance=changing.advance)
     offsets: list[int] = []
     findings = []
     for item in found_lines([partition], search):
@@ -192,7 +192,7 @@ class _Offsets:
         for row in rows:
             self._file.write(b"%d\n" % row[2])
 
-    def write_raw(self, lines: memoryview, /) -> None:
+    def write_raw(self, schema: object, lines: memoryview, row_count: int, /) -> None:
         raise AssertionError("no lines are made without a style")
 
 

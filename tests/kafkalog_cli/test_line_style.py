@@ -31,7 +31,7 @@ from format.scan.selection import Selection
 from format.verbs.dump import DumpTerms, dump_lines
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.formats import open_renderer
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
 from tests.dumping import dump
@@ -41,7 +41,7 @@ from tests.sources import BytesSource
 
 pytestmark = pytest.mark.long
 
-STYLES = ("jsonl", "logfmt")
+STYLES = tuple(LINE_STYLES)
 PLACES = (Location("x.log", "topic", 0, 0), Location("x.log", 'to"pic\n', None, None), Location("x.log"))
 
 
@@ -52,8 +52,8 @@ def rendered(format_name: str, blocks: Iterable[Any]) -> bytes:
     renderer = open_renderer(format_name, output, aside=print)
     for block in blocks:
         if isinstance(block, LineBlock):
-            renderer.write_raw(block.lines)
-        elif isinstance(block, RowBlock):
+            renderer.write_raw(block.schema, block.lines, block.row_count)
+        elif isinstance(block, RowBlock) and block.row_count:
             renderer.write(block.schema, block.rows)
     output.flush()
     return buffer.getvalue()
@@ -63,7 +63,7 @@ def made(format_name: str, table: RecordTable | BatchTable, place: Location, roo
     """A table's lines, through a buffer of so many bytes, and rows where a record is too long for it."""
     buffer = memoryview(bytearray(room_bytes))
     block = batch_block(table, place) if isinstance(table, BatchTable) else record_block(table, place, *wide(place))
-    return RowText(line_style(format_name)).lines(block, lambda: buffer)
+    return RowText(LINE_STYLES[format_name]).lines(block, lambda: buffer)
 
 
 def wide(place: Location) -> tuple[RowSchema, int | None]:
@@ -87,7 +87,7 @@ def with_decoded(table: RecordTable) -> RecordTable:
 
 
 def assert_same_lines(log: bytes, room_bytes: int = 1 << 16) -> int:
-    """Every batch and record of a log, in both styles and at all places; how many rows there were."""
+    """Every batch and record of a log, in all styles and at all places; how many rows there were."""
     count = 0
     for chunk in batch_chunks(BytesSource(log), check_crc=len(log) % 2 == 0):
         for style in STYLES:
@@ -110,7 +110,7 @@ def test_hostile_keys_values_and_headers() -> None:
         )
         for number, content in enumerate(HOSTILE_BYTES)
     )
-    assert assert_same_lines(log) == 6 * len(HOSTILE_BYTES)
+    assert assert_same_lines(log) == 9 * len(HOSTILE_BYTES)
 
 
 def test_every_character() -> None:
@@ -118,18 +118,18 @@ def test_every_character() -> None:
     step = 4096 if KERNEL_IS_COMPILED else 65536
     parts = [characters[:0x3000], *(characters[start : start + 512] for start in range(0, len(characters), step))]
     values = [part.encode() for part in parts]
-    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
+    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 9 * len(values)
 
 
 def test_every_byte_at_every_place_of_a_block() -> None:
     """C copies plain text in blocks of 8 bytes: what ends one may stand anywhere in it."""
     values = [b"a" * before + bytes((byte,)) + b"b" * (17 - before) for before in range(18) for byte in range(256)]
-    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
+    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 9 * len(values)
 
 
 def test_every_mix_of_what_takes_a_backslash() -> None:
     values = [b"x" + b"".join(mix) + b"y" for mix in itertools.product((b"a", b'"', b"\\"), repeat=8)]
-    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
+    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 9 * len(values)
 
 
 contents = st.none() | byte_strings | texts.map(lambda text: text.encode("utf-8", "surrogateescape"))
@@ -190,8 +190,8 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
         blocks = dump(log_dir, records=records)
         by_rows = rendered(format_name, decode_internal(blocks) if decodes else blocks)
         assert by_rows.count(b"\n") > 20
-        assert rendered(format_name, dump_lines([log_dir], terms, line_style(format_name))) == by_rows
-        assert rendered(format_name, dump_lines([log_dir], terms, line_style(format_name), jobs=2)) == by_rows
+        assert rendered(format_name, dump_lines([log_dir], terms, LINE_STYLES[format_name])) == by_rows
+        assert rendered(format_name, dump_lines([log_dir], terms, LINE_STYLES[format_name], jobs=2)) == by_rows
 
 
 def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytes
     for records in (False, True):
         for selection in (Selection(), Selection(from_offset=50), Selection(from_offset=50, to_offset=60)):
             terms = DumpTerms(records, selection)
-            style = line_style("jsonl")
+            style = LINE_STYLES["jsonl"]
             by_rows = as_given(dump(path, records=records, selection=selection))
             assert as_given(dump_lines([path], terms, style)) == by_rows
             assert as_given(dump_lines([path], terms, style, jobs=2)) == by_rows

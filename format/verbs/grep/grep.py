@@ -28,7 +28,8 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target, target_at
 from format.rows.decoded_rows import DECODING_COST, decoded_tables
-from format.rows.line_blocks import LineBlock, LineStyle, RowText, in_lines
+from format.rows.line_blocks import LineBlock, RowText, in_lines
+from format.rows.line_style import LineStyle
 from format.rows.record_rows import Row, RowBlock, record_block, record_rows
 from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs

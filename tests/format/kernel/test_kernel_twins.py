@@ -35,7 +35,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks, header_chunks
 from format.rows.line_blocks import LineBlock, RowText, in_lines
 from format.rows.record_rows import batch_block, record_block
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS
 from tests.faults.mutations import case
@@ -107,11 +107,11 @@ def columns_of(table: BatchTable | RecordTable) -> tuple[tuple[int, ...], bytes]
 
 
 def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
-    """Every row as text in both styles, through a buffer that is soon full."""
+    """Every row as text in all styles, through a buffer that is soon full."""
     found = []
     buffer = memoryview(bytearray(3000))
-    for style in ("jsonl", "logfmt"):
-        text = RowText(line_style(style))
+    for style in LINE_STYLES.values():
+        text = RowText(style)
         blocks = [batch_block(chunk.table, WHERE)]
         for table in tables:
             wide = record_schema(frozenset(("path", "is_below_log_start")) | DECODED_NAMES)

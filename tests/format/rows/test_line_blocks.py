@@ -21,8 +21,8 @@ from format.rows.line_blocks import LineBlock, RowText, in_lines
 from format.rows.record_rows import record_block
 from format.verbs.dump_log.log_lines import BulkLines
 from format.verbs.dump_log.options import DumpLogOptions
+from kafkalog_cli.render.lines import LINE_STYLES
 from kafkalog_cli.render.text import logfmt_string
-from kafkalog_cli.runner import line_style
 from tests.building import batch
 from tests.sources import BytesSource
 
@@ -57,7 +57,7 @@ def table_of(values: list[bytes]) -> tuple[BatchChunk, RecordTable]:
 
 def lines_of(table: RecordTable, style: str) -> list[str]:
     room = memoryview(bytearray(20_000))
-    made = in_lines([record_block(table, Location("a-0/x.log", "a", 0, 0))], RowText(line_style(style)), lambda: room)
+    made = in_lines([record_block(table, Location("a-0/x.log", "a", 0, 0))], RowText(LINE_STYLES[style]), lambda: room)
     return b"".join(bytes(each.lines) for each in made if isinstance(each, LineBlock)).decode().split("\n")[:-1]
 
 
@@ -82,6 +82,15 @@ def test_text_is_what_the_renderer_writes() -> None:
     _, table = table_of([each.encode() for each in values])
     for line, value in zip(lines_of(table, "logfmt"), values, strict=True):
         assert f" value={logfmt_string(value)} headers=" in line
+
+
+def test_csv_is_what_the_renderer_writes() -> None:
+    formulas = [before + text for before in "=+-@'\t＝＋－＠﹢" for text in ("", "1", ',"1"')]
+    values = ["", *texts(), *formulas]
+    _, table = table_of([each.encode() for each in values])
+    write = LINE_STYLES["csv"].writers["bytes"]
+    for line, value in zip(lines_of(table, "csv"), values, strict=True):
+        assert f",{write(value.encode())},[]," in line
 
 
 def test_kafkas_lines_hold_values_as_they_are() -> None:

@@ -22,7 +22,7 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.recompress.estimate import explain_recompress
 from format.verbs.recompress.new_batches import PlanTerms, Target
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batches, write_segment
 
 
@@ -45,7 +45,7 @@ Work = Callable[[Path, Selection, int, Advance], object]
 
 
 def dumped(node: Path, selection: Selection, jobs: int, advance: Advance) -> object:
-    return list(dump_lines([node], DumpTerms(True, selection), line_style("logfmt"), jobs=jobs, advance=advance))
+    return list(dump_lines([node], DumpTerms(True, selection), LINE_STYLES["logfmt"], jobs=jobs, advance=advance))
 
 
 def dumped_some(node: Path, selection: Selection, jobs: int, advance: Advance) -> object:
@@ -54,7 +54,7 @@ def dumped_some(node: Path, selection: Selection, jobs: int, advance: Advance) -
 
 
 def found(node: Path, selection: Selection, jobs: int, advance: Advance) -> object:
-    search = Search(Criteria(text_pattern("1"), selection=selection), line_style("logfmt"), jobs=jobs, advance=advance)
+    search = Search(Criteria(text_pattern("1"), selection=selection), LINE_STYLES["logfmt"], jobs=jobs, advance=advance)
     return list(found_lines([node], search))
 
 
@@ -70,7 +70,7 @@ class _Nothing:
 
     def write(self, schema: object, rows: Iterable[Row], /) -> None: ...
 
-    def write_raw(self, lines: memoryview, /) -> None: ...
+    def write_raw(self, schema: object, lines: memoryview, row_count: int, /) -> None: ...
 
 
 @pytest.mark.slow

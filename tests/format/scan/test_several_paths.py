@@ -16,10 +16,10 @@ from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.verify.verify import VerifyTerms, verify_all
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batches, write_segment
 
-STYLE = line_style("jsonl")
+STYLE = LINE_STYLES["jsonl"]
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def test_raw_lines_keep_their_place():
         output = OutputStream(buffer, "<test>")
         renderer = open_renderer(format_name, output, main_schema=PROPERTY, aside=pytest.fail)
         renderer.write(PROPERTY, [("first", "n", 1)])
-        renderer.write_raw(b"raw\n")
+        renderer.write_raw(PROPERTY, b"raw\n", 1)
         renderer.write(PROPERTY, [("last", "n", 1)])
         renderer.finish(Summary("test"), shown=False)
         output.flush()

@@ -29,7 +29,7 @@ from format.verbs.grep.grep import (
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.formats import open_renderer
-from kafkalog_cli.runner import line_style
+from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
@@ -82,7 +82,7 @@ def test_the_same_by_rows_by_lines_and_by_processes(
     partition = partition_of(tmp_path, damaged=damaged)
     logs = sorted(partition.glob("*.log"))
     reported = [each for path in (partition, logs[2]) for each in grep(path, criteria)]
-    style = line_style(style_name) if style_name else None
+    style = LINE_STYLES[style_name] if style_name else None
     for jobs in (1, 2, 3):
         search = Search(criteria, style, jobs=jobs)
         shown = list(as_shown(found_lines((partition, logs[2]), search)))
@@ -112,7 +112,7 @@ def test_the_same_counts_by_processes(tmp_path: Path, criteria: Criteria, first_
 
 @pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="lines are made so only by a compiled kernel")
 def test_the_first_lines(tmp_path: Path) -> None:
-    search = Search(CRITERIA[0], line_style("logfmt"))
+    search = Search(CRITERIA[0], LINE_STYLES["logfmt"])
     for item in found_lines([partition_of(tmp_path, damaged=False)], search):
         assert isinstance(item, LineBlock)
         lines = bytes(item.lines).splitlines(keepends=True)
