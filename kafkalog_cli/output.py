@@ -14,12 +14,10 @@ import sys
 import time
 from collections.abc import Iterable
 from io import FileIO
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from format.errors import OutputError, OutputExists, OutputInsideSource
-from format.io.file_writer import sync_directory
-from format.io.session import is_remote
+from format.errors import OutputError, OutputExists
+from format.io.file_writer import check_apart, sync_directory
 from format.location import Location
 
 _BUFFER_BYTES = 128 * 1024
@@ -165,7 +163,7 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
     """
     if path is None or path == "-":
         return _standard_output()
-    real = check_outside(path, sources)
+    real = str(check_apart(path, sources))
     try:
         status = os.stat(real)
     except FileNotFoundError:
@@ -183,23 +181,6 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
     except OSError as error:
         raise OutputError(f"cannot open: {_reason(error)}", Location(path)) from error
     return OutputStream(FileIO(fd, "wb", closefd=False), path, is_terminal=os.isatty(fd))
-
-
-def check_outside(path: str, sources: Iterable[str]) -> str:
-    """The real path of a file to write. Raises OutputInsideSource for a place inside a source or a log directory."""
-    from format.rewriting.publication import log_dir_around
-
-    real = os.path.realpath(path)
-    for source in sources:
-        if is_remote(source):
-            continue
-        source_real = os.path.realpath(source)
-        if real == source_real or real.startswith(source_real.rstrip(os.sep) + os.sep):
-            raise OutputInsideSource("the output lies inside a source, where nothing is ever written", Location(path))
-    log_dir = log_dir_around(Path(real))
-    if log_dir is not None:
-        raise OutputInsideSource(f"the output would lie inside the log directory {log_dir}", Location(path))
-    return real
 
 
 def _standard_output() -> OutputStream:

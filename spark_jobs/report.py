@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from format import layout
 from format.columns import FINDING, RowSchema
 from format.errors import KafkaLogError, OutputError, OutputExists, OutputInsideSource
+from format.io.file_writer import check_apart
 from format.io.session import RemotePath, entries_of, is_remote
 from format.io.source import os_reason
 from format.location import Location
@@ -211,13 +211,12 @@ def open_report(
 
 def check_set(output: Path) -> None:
     """Raise OutputExists where the output directory holds anything else than a report set."""
-    place = output
     try:
-        with entries_of(place) as entries:
+        with entries_of(output) as entries:
             names = [each.name for each in entries if not each.name.startswith(".")]
     except (OSError, KafkaLogError):
         return  # there is no directory, or writing to it reports the error
-    if names and not is_table_set(place):
+    if names and not is_table_set(output):
         raise OutputExists(
             f"the directory holds {names[0]} and no tables of earlier runs: give a new directory, or a report set",
             Location(str(output)),
@@ -227,23 +226,12 @@ def check_set(output: Path) -> None:
 def check_output(output: Path, sources: Sequence[Path]) -> None:
     """Raise OutputInsideSource where the output is, is inside, or contains one of the sources."""
     if is_remote(output):
-        place = output
         for source in filter(is_remote, sources):
-            if _key(place) == _key(source) or _key(place) in _around(source) or _key(source) in _around(place):
-                raise _inside(source, output)
+            if _key(output) == _key(source) or _key(output) in _around(source) or _key(source) in _around(output):
+                message = f"the output would lie in or around the source {source}, where nothing is written"
+                raise OutputInsideSource(message, Location(str(output)))
         return
-    real = Path(os.path.realpath(output))
-    for source in (Path(os.path.realpath(each)) for each in sources if not is_remote(each)):
-        if real == source or source in real.parents or real in source.parents:
-            raise _inside(source, output)
-    for ancestor in (real, *real.parents):
-        if os.path.lexists(ancestor / layout.META_PROPERTIES):
-            raise OutputInsideSource(f"the report would lie inside the log directory {ancestor}", Location(str(output)))
-
-
-def _inside(source: Path, output: Path) -> OutputInsideSource:
-    message = f"the report would lie in or around the source {source}, where nothing is written"
-    return OutputInsideSource(message, Location(str(output)))
+    check_apart(output, sources)
 
 
 def _key(path: Path) -> tuple[str, ...]:

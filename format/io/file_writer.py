@@ -1,15 +1,59 @@
-"""Writing of files and directories so that they survive a crash."""
+"""Writing of files and directories: outside what is read, and so that they survive a crash."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from format import layout
+from format.errors import OutputInsideSource
+from format.io.session import is_remote
+from format.location import Location
 
 _LARGE_BYTES = 128 * 1024
 _MOST_WAITING = 2
+_MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
+
+
+def check_apart(output: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> Path:
+    """The real path of an output, which may not exist yet.
+
+    Raises OutputInsideSource where it equals, contains or lies inside a local source, also through symbolic links and
+    bind mounts, or lies inside a broker's log directory.
+    """
+    real, location = Path(os.path.realpath(output)), Location(str(output))
+    for source in sources:
+        relation = None if is_remote(source) else _relation(real, Path(os.path.realpath(source)))
+        if relation is not None:
+            raise OutputInsideSource(f"the output {relation} the source {source}, where nothing is written", location)
+    for each in real.parents:
+        if any(os.path.lexists(each / name) for name in _MARKS_OF_A_LOG_DIR):
+            raise OutputInsideSource(f"the output would lie inside the log directory {each}", location)
+    return real
+
+
+def _relation(target: Path, source: Path) -> str | None:
+    """How the target relates to the source, in words, by name or by device and inode; None where they are apart."""
+    source_identity, target_identity = _identity(source), _identity(target)
+    if target == source or (source_identity is not None and source_identity == target_identity):
+        return "is"
+    if source in target.parents or (source_identity and source_identity in map(_identity, target.parents)):
+        return "lies inside"
+    if target in source.parents or (target_identity and target_identity in map(_identity, source.parents)):
+        return "contains"
+    return None
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class DigestingWriter:

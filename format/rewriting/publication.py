@@ -24,10 +24,8 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import asdict
 
-from format import layout
-from format.errors import KafkaLogError, OutputError, OutputExists, OutputInsideSource
-from format.io.file_writer import DigestingWriter, sync_directory
-from format.io.session import is_remote
+from format.errors import KafkaLogError, OutputError, OutputExists
+from format.io.file_writer import DigestingWriter, check_apart, sync_directory
 from format.io.source import os_reason, read_whole
 from format.layout import MANIFEST
 from format.limits import MIB
@@ -42,7 +40,6 @@ _BUFFER_BYTES = 1024 * 1024
 _LARGE_BYTES = 128 * 1024
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: A directory with one of these files belongs to a broker, which takes every directory in it for a partition.
-_MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 
 
 @contextlib.contextmanager
@@ -312,21 +309,12 @@ class NewFile:
 def check_target(target: Path, sources: Iterable[Path]) -> Path:
     """The real path of a target that may be written: it does not exist, or is an empty directory.
 
-    Raises OutputInsideSource where it equals, contains or lies inside a source (also through symbolic links)
-    or lies inside a log directory; OutputExists where something is there; OutputError where its parent is missing.
+    Raises OutputInsideSource as ``check_apart`` does; OutputExists where something is there; OutputError where its
+    parent is missing.
     """
     location = Location(str(target))
-    real = Path(os.path.realpath(target))
-    for source in sources:
-        if is_remote(source):
-            continue
-        relation = _relation(real, Path(os.path.realpath(source)))
-        if relation is not None:
-            raise OutputInsideSource(f"the output {relation} the source {source}, where nothing is written", location)
+    real = check_apart(target, sources)
     with os_errors("cannot access", target):
-        log_dir = log_dir_around(real)
-        if log_dir is not None:
-            raise OutputInsideSource(f"the output would lie inside the log directory {log_dir}", location)
         try:
             status = os.lstat(real)
         except FileNotFoundError:
@@ -338,13 +326,6 @@ def check_target(target: Path, sources: Iterable[Path]) -> Path:
     return real
 
 
-def log_dir_around(real: Path) -> Path | None:
-    """The broker's log directory that a real path lies in, at any depth; None for none."""
-    return next(
-        (each for each in real.parents if any(os.path.lexists(each / name) for name in _MARKS_OF_A_LOG_DIR)), None
-    )
-
-
 def _check_empty(real: Path, status: os.stat_result, location: Location) -> None:
     if not stat.S_ISDIR(status.st_mode):
         raise OutputExists("there is a file of that name; the output is a new directory", location)
@@ -353,26 +334,6 @@ def _check_empty(real: Path, status: os.stat_result, location: Location) -> None
             raise OutputExists("the directory exists and is not empty", location)
     if os.path.ismount(real):
         raise OutputExists("is a mount point, which cannot be replaced; name a new directory in it", location)
-
-
-def _relation(target: Path, source: Path) -> str | None:
-    """How the target relates to the source, in words, by name or by device and inode; None where they are apart."""
-    source_identity, target_identity = _identity(source), _identity(target)
-    if target == source or (source_identity is not None and source_identity == target_identity):
-        return "is"
-    if source in target.parents or (source_identity and source_identity in map(_identity, target.parents)):
-        return "lies inside"
-    if target in source.parents or (target_identity and target_identity in map(_identity, source.parents)):
-        return "contains"
-    return None
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
 
 
 def partials_of(target: Path) -> list[Path]:

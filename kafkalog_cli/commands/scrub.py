@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from format.columns import FINDING
+from format.io.file_writer import check_apart
 from format.io.session import Session
 from format.layout import LOG_SUFFIX
 from format.timestamps import DAY_MS, iso_time
@@ -123,11 +124,10 @@ def _scrub(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
     from format.node.target import targets_at
     from format.verbs.scrub.state import writing_state
     from kafkalog_cli.following import stopped_by_signals
-    from kafkalog_cli.output import check_outside
 
     paths, session = scrubbed.paths or [], scrubbed.session
     for each in filter(None, (scrubbed.state, scrubbed.metrics)):
-        check_outside(each, paths)
+        check_apart(each, paths)
     os.nice(_NICENESS)
     with (
         Run("scrub", output, judging, paths=paths, main_schema=FINDING) as run,
@@ -245,9 +245,7 @@ def _show_status(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> Non
             run.write(SCRUBBED_FINDING, (each.row() for each in state.findings(with_gone=True)))
         run.conclude(*_status_sentences(status, scrubbed))
         if scrubbed.metrics is not None:
-            from kafkalog_cli.output import check_outside
-
-            check_outside(scrubbed.metrics, ())
+            check_apart(scrubbed.metrics, ())
             write_metrics(scrubbed.metrics, status)
 
 

@@ -143,6 +143,17 @@ def test_nothing_goes_into_a_source(tmp_path):
     open_output(str(tmp_path / "logs.jsonl"), [str(source)]).discard()
 
 
+def test_a_source_under_another_name_is_known_by_its_inode(tmp_path, monkeypatch):
+    """As with a bind mount, which has a path of its own."""
+    source, mounted = tmp_path / "source", tmp_path / "mounted"
+    mounted.mkdir(parents=True)
+    source.mkdir()
+    real_stat = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: real_stat(source if path == mounted else path, **more))
+    with pytest.raises(OutputInsideSource, match="lies inside the source"):
+        open_output(str(mounted / "out.jsonl"), [str(source)])
+
+
 def test_a_device_is_written_as_it_is():
     stream = open_output("/dev/null")
     stream.write(b"x")
