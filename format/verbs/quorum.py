@@ -393,8 +393,11 @@ class QuorumResult(msgspec.Struct, frozen=True):
         latest = {
             node: each for node, each in sorted(states.items()) if each is not None and each.leader_epoch == epoch
         }
+        unknown = sorted(node for node, each in self.quorum.voting.items() if each.copy.state is None)
+        why = "its quorum-state is" if len(unknown) == 1 else "their quorum-states are"
+        lacks = f"How {named_nodes(unknown)} voted is not known: {why} missing or not readable." if unknown else ""
         if not latest:
-            return ""
+            return lacks
         leaders = sorted({each.leader_id for each in latest.values() if each.leader_id >= 0})
         votes: dict[int, list[int]] = {}
         for node, each in latest.items():
@@ -405,7 +408,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             f"{named_nodes(nodes)} voted for {'it' if leaders == [node] else f'node {node}'}"
             for node, nodes in votes.items()
         ]
-        return f"In epoch {epoch}, by quorum-state, {led}{'; ' if by else ''}{', '.join(by)}."
+        return f"In epoch {epoch}, by quorum-state, {led}{'; ' if by else ''}{', '.join(by)}. {lacks}".rstrip()
 
     def _lost_words(self) -> Iterator[str]:
         """The changes that are lost, or that only voters may have that are not here."""

@@ -109,6 +109,17 @@ def test_all_voters_are_at_hand(tmp_path: Path) -> None:
     assert list(found.findings()) == []
 
 
+def test_a_voter_whose_vote_is_not_known(tmp_path: Path) -> None:
+    made(tmp_path, {1: 5, 2: 5, 3: 5}, votes={1: 2, 3: 2})
+    (tmp_path / "node-2" / "__cluster_metadata-0" / "quorum-state").unlink()
+    assert result(tmp_path, 1, 2, 3).sentences()[2] == (
+        "In epoch 1, by quorum-state, node 2 led; nodes 1 and 3 voted for it. "
+        "How node 2 voted is not known: its quorum-state is missing or not readable."
+    )
+    (tmp_path / "node-1" / "__cluster_metadata-0" / "quorum-state").write_text("{")
+    assert "How nodes 1 and 2 voted is not known: their quorum-states are" in words_of(result(tmp_path, 1, 2, 3))
+
+
 def test_equal_logs_have_nothing_that_only_a_minority_has(tmp_path: Path) -> None:
     words = words_of(made(tmp_path, {1: 5, 2: 5, 3: 5}))
     assert "Each can lead. A majority has the records before offset 5, the end. In epoch" in words
