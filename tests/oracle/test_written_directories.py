@@ -55,8 +55,12 @@ def writable_copy(source: Path, target: Path) -> Path:
     return target
 
 
-def consumed(lab: KafkaLab, log_dir: Path, work: Path) -> tuple[Seen, list[str], str]:
-    """What a consumer gets, what look-ups by time answer, and what the broker said while it ran on the directory."""
+def consumed(lab: KafkaLab, log_dir: Path, work: Path, count: int | None = None) -> tuple[Seen, list[str], str]:
+    """What a consumer gets, what look-ups by time answer, and what the broker said while it ran on the directory.
+
+    The consumer ends after ``count`` records, or when none came for a while, which is longer where one must come.
+    """
+    until = ["--timeout-ms", "10000"] if count is None else ["--timeout-ms", "60000", "--max-messages", str(count)]
     with Broker(lab, VERSION, log_dir, work) as broker:
         properties = {
             "print.key": "true", "print.offset": "true", "print.partition": "true", "print.timestamp": "true",
@@ -66,7 +70,7 @@ def consumed(lab: KafkaLab, log_dir: Path, work: Path) -> tuple[Seen, list[str],
         words = [word for name, value in properties.items() for word in ("--formatter-property", f"{name}={value}")]
         output = broker.run(
             "org.apache.kafka.tools.consumer.ConsoleConsumer", "--include", _TOPICS, "--from-beginning",
-            "--timeout-ms", "4000", *words,
+            *until, *words,
         )  # fmt: skip
         lookups = [
             broker.run("org.apache.kafka.tools.GetOffsetShell", "--topic-partitions", _TOPICS.replace("|", ","),
@@ -127,7 +131,7 @@ def test_a_broker_serves_the_same_from_the_output(
 ) -> None:
     target = tmp_path / "node-1"
     run_kafkalog(words[0], original, "--output", target, *words[1:]).check(0)
-    seen, lookups, log_text = consumed(lab, target, tmp_path / "work")
+    seen, lookups, log_text = consumed(lab, target, tmp_path / "work", sum(map(len, of_original[0].values())))
     assert seen == of_original[0]
     assert lookups == of_original[1]
     assert complaints(log_text) == []
