@@ -43,7 +43,7 @@ class Output(msgspec.Struct, frozen=True):
     @property
     def format_name(self) -> str | None:
         """The format of the rows; None depends on where they go."""
-        return "text"
+        return None
 
     @property
     def output_file(self) -> str | None:

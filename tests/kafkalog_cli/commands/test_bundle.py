@@ -17,6 +17,7 @@ import zstandard
 
 from format.io.bundles.schemas import MANIFEST
 from tests.building import batch, write_segment
+from tests.kafkalog_cli.terminals import Terminal, run_on_terminal
 from tests.running import Run, Word
 
 pytestmark = pytest.mark.slow
@@ -88,6 +89,13 @@ def test_manifest_headers_and_order(run_kafkalog_many: RunMany, data_dir: Path, 
     listed = {each["path"]: each for each in map(json.loads, found["files.jsonl"].splitlines())}
     notes = listed[f"{str(source).lstrip('/')}/orders-0/notes.txt"]
     assert (notes["size_bytes"], notes.get("kept")) == (20, None)
+
+
+def test_a_terminal_is_told_what_was_written(data_dir: Path, tmp_path: Path) -> None:
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    words = ["bundle", str(node), "--output", str(tmp_path / "incident.tar.zst")]
+    shown = "\n".join(run_on_terminal(words, Terminal(shows_progress=False), tmp_path).screen(80))
+    assert shown.startswith("bundle: 24 partitions, 50 segments,")
 
 
 def test_the_bytes_of_headers_come_back(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:
