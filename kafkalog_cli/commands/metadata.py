@@ -134,7 +134,7 @@ def metadata(
         changes = Changes()
 
         def take_change(row: tuple[Any, ...]) -> None:
-            if moment.kind is None or kind_of(row[2]) in moment.kind:
+            if moment.kind is None or kind_of(row[2], row[3]) in moment.kind:
                 changes.take(row)
                 run.write(METADATA_CHANGE, (row,), only=lambda row: moment.every_row)
 

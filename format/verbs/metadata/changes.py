@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -41,8 +42,10 @@ KINDS: Mapping[str, frozenset[str]] = {
 _OTHER = "other"
 
 
-def kind_of(record_type: str) -> str:
-    """The kind of a change by its record type, "other" for what is in none."""
+def kind_of(record_type: str, subject: str) -> str:
+    """The kind of a change, "other" for what is in none. A topic's record may remove its partitions and configs."""
+    if record_type == "REMOVE_TOPIC_RECORD":
+        return subject.partition(" ")[0]
     return next((kind for kind, types in KINDS.items() if record_type in types), _OTHER)
 
 
@@ -115,6 +118,11 @@ class Subject(msgspec.Struct):
         """Whether its last step was that it was created."""
         return self.steps[-1:] == ["created"]
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether its last step was that it was deleted."""
+        return self.steps[-1:] == ["deleted"]
+
     def take(self, timestamp: int, before: Any, after: Any) -> None:
         """Add a change."""
         self.last_ms = timestamp
@@ -145,7 +153,7 @@ class Subject(msgspec.Struct):
 
     def words(self) -> str:
         """What changed, such as "leader 1 → 2, ISR [1,2] → [2]"."""
-        words = [] if self.kind == "quorum" else list(self.steps)
+        words = [] if self.kind == "quorum" else _step_words(self.steps)
         if self.kind == "acl":
             words += [" ".join(str(self.values[name][0]) for name in _OF_ACL if name in self.values)]
         elif self.kind == "topic":
@@ -169,23 +177,27 @@ class Changes(msgspec.Struct):
     last_ms: int = 0
 
     def take(self, row: Row) -> None:
-        """Add a row of columns.METADATA_CHANGE. What belongs to a topic's creation is added to the topic."""
+        """Add a row of columns.METADATA_CHANGE. What belongs to the creation or deletion of a topic is added to it."""
         _, timestamp, record_type, subject, before, after = row
         if not self.count:
             self.first_ms = timestamp
         self.count += 1
         self.last_ms = timestamp
-        kind = kind_of(record_type)
-        if before is None and kind in ("partition", "config"):
-            what, _, topic = subject.partition(" of topic " if kind == "config" else " ")
-            made = self.subjects.get(f"topic {topic if kind == 'config' else topic.rpartition('-')[0]}")
-            if made is not None and made.is_new and made.last_ms == timestamp:
-                if kind == "partition":
-                    made.partition_count += 1
-                else:
-                    made.configs.append(f"{what.partition(' ')[2]}={_value(after)}")
-                return
+        kind = kind_of(record_type, subject)
         known = self.subjects.get(subject)
+        if kind in ("partition", "config"):
+            what, _, topic = subject.partition(" of topic " if kind == "config" else " ")
+            owner = self.subjects.get(f"topic {topic if kind == 'config' else topic.rpartition('-')[0]}")
+            if owner is not None and owner.last_ms == timestamp:
+                if before is None and owner.is_new:
+                    if kind == "partition":
+                        owner.partition_count += 1
+                    else:
+                        owner.configs.append(f"{what.partition(' ')[2]}={_value(after)}")
+                    return
+                if after is None and owner.is_gone and (kind == "partition" or known is None):
+                    self.subjects.pop(subject, None)
+                    return
         if known is None:
             known = self.subjects[subject] = Subject(kind, timestamp, timestamp)
         known.take(timestamp, before, after)
@@ -231,7 +243,8 @@ class Changes(msgspec.Struct):
             most = len(shown) if len(shown) <= _MOST_NAMES else _MOST_NAMES - 1
             found += [f"{_names(kind, names)} {words}".strip() for words, names in shown[:most]]
             rest = sum(len(names) for _, names in shown[most:])
-            found += [counted(rest, _NOUNS.get(kind, f"other {kind} change"))] if rest else []
+            noun, suffix = _NOUNS.get(kind, (f"other {kind} change", ""))
+            found += [counted(rest, noun) + suffix] if rest else []
         found += [_following_words(following)] if following else []
         times = f"from {iso_time(self.first_ms)} to {iso_time(self.last_ms)}"
         return f"{counted(self.count, 'change')} {times}: {' · '.join(found or ['ids of producers and processes'])}."
@@ -257,7 +270,7 @@ class Changes(msgspec.Struct):
             what, _, owner = name.removeprefix("config ").partition(" of ")
             return kind, f"{what} {words}", owner.removeprefix("topic ")
         if kind == "topic":
-            return kind, ", ".join(subject.steps) or words, name.removeprefix("topic ")
+            return kind, ", ".join(_step_words(subject.steps)) or words, name.removeprefix("topic ")
         if kind == "partition":
             return "reassigned", "reassigned" if not subject.steps else words, name.removeprefix("partition ")
         if kind == "acl":
@@ -284,13 +297,13 @@ class Changes(msgspec.Struct):
 #: partitions with other replicas.
 _BY_PEOPLE = ("config", "added", "topic", "reassigned", "acl", "quota", "credential", "feature", _OTHER)
 _NOUNS = {
-    "added": "other topic with more partitions",
-    "reassigned": "other partition reassigned",
-    "acl": "other ACL",
-    "config": "other config",
-    "topic": "other topic",
-    "broker": "other broker",
-    _OTHER: "other record",
+    "added": ("other topic", " with more partitions"),
+    "reassigned": ("other partition", " reassigned"),
+    "acl": ("other ACL", ""),
+    "config": ("other config", ""),
+    "topic": ("other topic", ""),
+    "broker": ("other broker", ""),
+    _OTHER: ("other record", ""),
 }
 
 
@@ -321,6 +334,13 @@ def _has_parts(state: Any) -> bool:
 def _says_something(values: list[Any]) -> bool:
     """Whether a field is worth a word: one of a new subject is not where it is empty."""
     return len(values) > 1 or bool(values and values[0] not in (None, [], False, "RECOVERED"))
+
+
+def _step_words(steps: list[str]) -> list[str]:
+    """The steps, of many the first and the last. Only tokens have the same one twice: their ids are not shown."""
+    runs = [(step, len(list(run))) for step, run in groupby(steps)]
+    words = [step if count == 1 else f"{step} {count:,} times" for step, count in runs]
+    return words if len(words) <= _MOST_VALUES else [*words[:2], "…", *words[-2:]]
 
 
 def _chain(values: list[Any], unset: str) -> str:

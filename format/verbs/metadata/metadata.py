@@ -25,6 +25,7 @@ from format.state.cluster_image import (
     METADATA_VERSION,
     TOPIC_RESOURCE,
     ClusterImage,
+    PartitionKey,
     PartitionState,
     quota_entity,
 )
@@ -263,21 +264,20 @@ Read = Callable[[ClusterImage], Any]
 def history(write: Callable[[Row], None], topics: Topics, since: int | None) -> Watch:
     """What ``read_metadata`` calls before it applies a record, to write ``metadata_change`` rows of topics.
 
-    It notes the state of the subject, and returns the function that is called afterwards and writes the change.
+    It notes the state of the subjects, and returns the function that is called afterwards and writes the changes.
     """
 
     def watch(image: ClusterImage, record: MetadataRecord) -> Callable[[], None] | None:
         if record.record_type in _LEFT_OUT or (since is not None and record.timestamp < since):
             return None
-        topic, subject, read = subject_of(image, record)
-        if topics is not None and topic not in topics:
-            return None
-        before = read(image)
+        found = [(subject, read, read(image)) for topic, subject, read in _subjects_of(image, record)
+                 if topics is None or topic in topics]  # fmt: skip
 
         def after() -> None:
-            old, new = changed_fields(before, read(image))
-            if old is not None or new is not None:  # else the image does not have the subject
-                write((record.offset, record.timestamp, record.record_type, subject, old, new))
+            for subject, read, before in found:
+                old, new = changed_fields(before, read(image))
+                if old is not None or new is not None:  # else the image does not have the subject
+                    write((record.offset, record.timestamp, record.record_type, subject, old, new))
 
         return after
 
@@ -292,7 +292,26 @@ def changed_fields(before: Any, after: Any) -> tuple[Any, Any]:
     return {name: before.get(name) for name in names}, {name: after.get(name) for name in names}
 
 
-def subject_of(image: ClusterImage, record: MetadataRecord) -> tuple[str | None, str, Read]:
+Subject = tuple[str | None, str, Read]
+
+
+def _subjects_of(image: ClusterImage, record: MetadataRecord) -> Iterator[Subject]:
+    """The subject of a record, and what else it changes."""
+    subject = subject_of(image, record)
+    yield subject
+    if record.record_type == "REMOVE_TOPIC_RECORD":
+        topic_id = record.data["topicId"]
+        yield from (_partition_subject(image, key) for key in sorted(image.partitions) if key[0] == topic_id)
+        name = image.names.get(topic_id, "")
+        yield from (_config_subject(TOPIC_RESOURCE, name, config) for config in sorted(image.topic_configs(name)))
+    elif record.record_type == "CLEAR_ELR_RECORD":
+        for key, state in sorted(image.partitions.items()):
+            has_any = state.eligible_leader_replicas or state.last_known_elr
+            if has_any and record.data["topicName"] in ("", image.names.get(key[0])):
+                yield _partition_subject(image, key)
+
+
+def subject_of(image: ClusterImage, record: MetadataRecord) -> Subject:
     """The topic that a record is about, its subject in words, and how to read the subject's state."""
     data = record.data
     match record.record_type:
@@ -301,21 +320,26 @@ def subject_of(image: ClusterImage, record: MetadataRecord) -> tuple[str | None,
             name = data.get("name") or image.names.get(topic_id, topic_id)
             return name, f"topic {name}", lambda now: _topic(now, topic_id)
         case "PARTITION_RECORD" | "PARTITION_CHANGE_RECORD":
-            key = data["topicId"], data["partitionId"]
-            name = image.names.get(key[0], key[0])
-            return name, f"partition {name}-{key[1]}", lambda now: _partition(now, key)
+            return _partition_subject(image, (data["topicId"], data["partitionId"]))
         case "CLEAR_ELR_RECORD":
             name = data["topicName"]
             return name or None, f"topic {name}" if name else "all topics", lambda now: None
         case "CONFIG_RECORD":
-            kind, owner = resource = data["resourceType"], data["resourceName"]
-            name, words = data["name"], f"{name_of(CONFIG_RESOURCES, kind)} {owner or '(default)'}"
-            return (
-                owner if kind == TOPIC_RESOURCE else None,
-                f"config {name} of {words}",
-                lambda now: shown_value(kind, name, now.configs.get(resource, {}).get(name)),
-            )
+            return _config_subject(data["resourceType"], data["resourceName"], data["name"])
     return (None, *_subject_without_topic(record.record_type, data))
+
+
+def _partition_subject(image: ClusterImage, key: PartitionKey) -> Subject:
+    name = image.names.get(key[0], key[0])
+    return name, f"partition {name}-{key[1]}", lambda now: _partition(now, key)
+
+
+def _config_subject(kind: int, owner: str, name: str) -> Subject:
+    return (
+        owner if kind == TOPIC_RESOURCE else None,
+        f"config {name} of {name_of(CONFIG_RESOURCES, kind)} {owner or '(default)'}",
+        lambda now: shown_value(kind, name, now.configs.get((kind, owner), {}).get(name)),
+    )
 
 
 def _subject_without_topic(kind: str, data: dict[str, Any]) -> tuple[str, Read]:

@@ -100,9 +100,9 @@ def test_people_read_what_is_odd_and_the_rest_counted(kafkalog: Kafkalog, node: 
 def test_people_read_a_history_by_subject(kafkalog: Kafkalog, node: Path) -> None:
     folded = kafkalog("--format", "table", "--history", node).check(0).stdout.splitlines()
     assert len(folded) < 50
-    assert folded[-1].startswith("87 changes from 2026-11-22T05:22:13.174Z to 2026-11-22T05:23:25.717Z: ")
+    assert folded[-1].startswith("91 changes from 2026-11-22T05:22:13.174Z to 2026-11-22T05:23:25.717Z: ")
     every = kafkalog("--format", "table", "--history", "--every-row", node).check(0).stdout.splitlines()
-    assert len(every) > 87
+    assert len(every) > 91
 
 
 def test_no_such_topic(kafkalog: Kafkalog, node: Path) -> None:

@@ -75,6 +75,49 @@ def test_a_topic_that_is_made_again_was_deleted_before() -> None:
     assert lines(DELETED, *again) == [words.replace("created, d", "d").replace("3 ch", "2 ch").replace("00Z", "05Z")]
 
 
+def test_the_configs_and_partitions_of_a_deleted_topic_are_gone() -> None:
+    """A partition that the topic has again is another one."""
+    config = (1, "CONFIG_RECORD", "config segment.ms of topic orders", None, "7")
+    added = (1, "PARTITION_RECORD", "partition orders-2", None, {"leader": 1})
+    gone = [
+        (5, "REMOVE_TOPIC_RECORD", "partition orders-0", {"leader": 1}, None),
+        (5, "REMOVE_TOPIC_RECORD", "partition orders-2", {"leader": 1}, None),
+        (5, "REMOVE_TOPIC_RECORD", "config segment.ms of topic orders", "7", None),
+        (5, "REMOVE_TOPIC_RECORD", "config retention.ms of topic orders", "-1", None),
+    ]
+    assert lines(*CREATED, config, added, DELETED, *gone) == [
+        "topic orders: created, deleted (2 changes since 00:00:00.000Z)",
+        "config segment.ms of topic orders: unset → 7 → unset (2 changes since 00:00:00.001Z)",
+    ]
+    again = [(9, *row[1:]) for row in CREATED]
+    assert lines(*CREATED, added, DELETED, *gone, *again) == [
+        "topic orders: created, deleted, created, 2 partitions, retention.ms=-1 (3 changes since 00:00:00.000Z)",
+    ]
+    assert lines(*gone[2:]) == [
+        "config segment.ms of topic orders: 7 → unset",
+        "config retention.ms of topic orders: -1 → unset",
+    ]
+
+
+def test_many_steps_of_a_subject_are_shortened() -> None:
+    """Tokens are one subject, as their ids are not shown."""
+    token = {"owner": "User:alice", "expires": 1}
+    made = (1, "DELEGATION_TOKEN_RECORD", "delegation token", None, token)
+    expired = (2, "REMOVE_DELEGATION_TOKEN_RECORD", "delegation token", token, None)
+    assert lines(*[made] * 20, expired)[0].startswith("delegation token: created 20 times, deleted (21 changes")
+    assert lines(*[CREATED[0], DELETED] * 9)[0].startswith("topic orders: created, deleted, …, created, deleted (18")
+
+
+def test_what_is_left_of_a_kind_is_counted() -> None:
+    """Topics with more partitions, each by another number, and partitions with other replicas than one another."""
+    names = [f"partition t{number}-{number}" for number in range(1, 9)]
+    added = [(1, "PARTITION_RECORD", name, None, {"leader": number}) for number, name in enumerate(names)]
+    moved = [(2, "PARTITION_CHANGE_RECORD", name, {"replicas": [1]}, {"replicas": [2]}) for name in names]
+    found = sentence(*added, *moved)
+    assert " · 5 other topics with more partitions · " in found
+    assert found.endswith(" · 5 other partitions reassigned.")
+
+
 def change(at_ms: int, before: dict[str, Any], after: dict[str, Any]) -> tuple[int, str, str, Any, Any]:
     return at_ms, "PARTITION_CHANGE_RECORD", "partition orders-0", before, after
 
@@ -172,8 +215,10 @@ def test_many_changes_of_a_kind_are_named_once() -> None:
 
 def test_a_record_type_has_one_kind() -> None:
     assert len(frozenset().union(*KINDS.values())) == sum(map(len, KINDS.values()))
-    assert kind_of("CONFIG_RECORD") == "config"
-    assert kind_of("A_LATER_RECORD") == "other"
+    assert kind_of("CONFIG_RECORD", "config retention.ms of topic orders") == "config"
+    assert kind_of("REMOVE_TOPIC_RECORD", "topic orders") == "topic"
+    assert kind_of("REMOVE_TOPIC_RECORD", "config retention.ms of topic orders") == "config"
+    assert kind_of("A_LATER_RECORD", "a later record") == "other"
 
 
 SOUND = PartitionState(replicas=(1, 2), isr=(2, 1), leader=1)

@@ -18,8 +18,8 @@ from format.location import Location
 from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionState
-from format.state.metadata_log import MetadataSource, MetadataState, Until
-from format.verbs.metadata.metadata import HIDDEN, MetadataResult, MetadataTerms, metadata, shown_value
+from format.state.metadata_log import MetadataRecord, MetadataSource, MetadataState, Until
+from format.verbs.metadata.metadata import HIDDEN, MetadataResult, MetadataTerms, history, metadata, shown_value
 from tests.building import batch, write_segment
 from tests.oracle.metadata_trial import differences
 
@@ -86,6 +86,41 @@ def test_the_history_leads_to_the_same_image(sample: Path) -> None:
     assert [each[4:] for each in retention] == [(None, "3600000"), ("3600000", "7200000")]
     moved = [each for each in changes if each[3] == "partition orders-1" and "replicas" in (each[5] or {})]
     assert moved[-1][5]["replicas"] == [1, 2]
+
+
+def test_the_history_has_everything_that_a_record_changes() -> None:
+    """The partitions and configs of a topic that is removed, and eligible leader replicas that are cleared."""
+    image, changes = ClusterImage(), list[tuple[Any, ...]]()
+    watch = history(changes.append, None, None)
+    partition = {"leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "replicas": [1, 2], "isr": [1]}
+    records: list[tuple[str, dict[str, Any]]] = []
+    for name in ("a", "b"):
+        records += [
+            ("TOPIC_RECORD", {"topicId": name, "name": name}),
+            ("PARTITION_RECORD", partition | {"topicId": name, "partitionId": 0, "eligibleLeaderReplicas": [2]}),
+            ("PARTITION_RECORD", partition | {"topicId": name, "partitionId": 1}),
+            ("CONFIG_RECORD", {"resourceType": TOPIC_RESOURCE, "resourceName": name, "name": "x", "value": "7"}),
+        ]
+    records += [("CLEAR_ELR_RECORD", {"topicName": "b"}), ("CLEAR_ELR_RECORD", {"topicName": ""})]
+    records += [("REMOVE_TOPIC_RECORD", {"topicId": "a"})]
+    for offset, (record_type, data) in enumerate(records):
+        after = watch(image, MetadataRecord(offset, 0, record_type, data))
+        image.apply(record_type, data)
+        assert after is not None
+        after()
+    assert [(offset, subject) for offset, _, _, subject, _, _ in changes[8:]] == [
+        (8, "partition b-0"),
+        (9, "partition a-0"),
+        (10, "topic a"),
+        (10, "partition a-0"),
+        (10, "partition a-1"),
+        (10, "config x of topic a"),
+    ]
+    for _, _, record_type, _, before, then in changes[8:10]:
+        assert record_type == "CLEAR_ELR_RECORD"
+        assert (before["eligible_leader_replicas"], then["eligible_leader_replicas"]) == ([2], [])
+    assert [row[5] for row in changes[10:]] == [None] * 4
+    assert changes[-1][4] == "7"
 
 
 def test_a_controller_is_registered_until_it_is_unregistered(data_dir: Path) -> None:
