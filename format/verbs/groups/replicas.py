@@ -58,18 +58,24 @@ def _log_end(partition: Partition, limits: Limits) -> int | None:
 def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
     """The log end offset at a time: that of the first batch with a later timestamp. None as for ``log_end_of``.
 
-    A batch is appended as a whole after its last record was made. The clocks of producers are trusted.
+    A batch is appended as a whole after its last record was made. The clocks of producers are trusted. None also where
+    no batch is left of that time: what was there then was deleted, or belonged to an earlier topic of the same name.
     """
+    has_earlier = False
     for segment in partition.segments:
         is_closed = partition.next_base_offset(segment) is not None
         last = time_index.last_timestamp(segment.time_index, segment.base_offset) if is_closed else None
-        if segment.log is None or (last is not None and 0 <= last <= at_ms):
+        is_earlier = last is not None and 0 <= last <= at_ms
+        has_earlier |= is_earlier
+        if segment.log is None or is_earlier:
             continue
         try:
             for table in _headers(segment, Selection(from_timestamp=at_ms + 1), limits):
                 later = np.flatnonzero(table.max_timestamp > at_ms)
                 if len(later):
-                    return int(table.base_offset[later[0]])
+                    has_earlier |= int(table.position[later[0]]) > 0
+                    return int(table.base_offset[later[0]]) if has_earlier else None
+                has_earlier |= len(table) > 0
         except KafkaLogError:
             return None
     return log_end_of(partition, limits)
@@ -98,12 +104,14 @@ class Replicas(msgspec.Struct):
 
     ``logs`` are the coordinators' logs in the order of their partitions, and findings about what is not read.
     ``left_out`` are pairs of a coordinator's replica that is not read and the replica that is read instead, whose log
-    ends at least as late. ``unread_ends`` are about the logs whose end ``log_bounds`` could not read.
+    ends at least as late. ``unread_ends`` are about the logs whose end ``log_bounds`` could not read, and
+    ``has_unknown_past`` says whether a log did not show its end at a time in the past.
     """
 
     logs: list[LogUnit | Finding] = msgspec.field(default_factory=list)
     left_out: list[tuple[Partition, Partition]] = msgspec.field(default_factory=list)
     unread_ends: list[Finding] = msgspec.field(default_factory=list)
+    has_unknown_past: bool = False
     _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = msgspec.field(default_factory=dict)
 
     @property
@@ -129,6 +137,7 @@ class Replicas(msgspec.Struct):
         for partition, checkpoints in self._others.get(key, ()):
             if at_ms is not None:
                 ends.append(log_end_at(partition, at_ms, limits))
+                self.has_unknown_past |= ends[-1] is None
                 continue
             try:
                 ends.append(_log_end(partition, limits))

@@ -267,13 +267,30 @@ def test_the_lag_at_a_time(tmp_path: Path) -> None:
     assert len(partition.segments) > 1
     for at_ms in sorted({stamp + delta for stamp, _, _ in rows for delta in (-1, 0, 1)}):
         later = [base for stamp, base, _ in rows if stamp > at_ms]
-        assert log_end_at(partition, at_ms) == (later[0] if later else rows[-1][2] + 1), at_ms
+        at_first = None if len(later) == len(rows) else rows[-1][2] + 1
+        assert log_end_at(partition, at_ms) == (later[0] if 0 < len(later) < len(rows) else at_first), at_ms
     at_ms = max(rows)[0] - 1
     answer = Answer(node, terms=GroupTerms(until=max(at_ms, BASE_TIMESTAMP + 10)))
     (row,) = answer.offsets
     assert row["log_end_offset"] == log_end_at(partition, max(at_ms, BASE_TIMESTAMP + 10))
     assert row["lag"] == row["log_end_offset"] - row["offset"]
     assert row["high_watermark"] is None
+
+
+def test_the_lag_before_the_first_batch_that_is_left_is_not_known(tmp_path: Path) -> None:
+    """Of a topic that was created again since, and of one whose head was deleted: not 0, and not 91."""
+    write_segment(tmp_path / "__consumer_offsets-0", 0, batches_of(*((commit("a", part, 9), None) for part in (0, 1))))
+    for number, base_offset in enumerate((0, 100)):
+        made = batch(base_offset, [b"x"], timestamp=BASE_TIMESTAMP + 60_000)
+        write_segment(tmp_path / f"orders-{number}", base_offset, [made])
+    answer = Answer(tmp_path, terms=GroupTerms(until=BASE_TIMESTAMP + 30_000))
+    assert [(row["offset"], row["log_end_offset"], row["lag"]) for row in answer.offsets] == [(9, None, None)] * 2
+    assert answer.groups["a"]["partitions_without_lag"] == 2
+    assert answer.not_checked == [
+        "the lag on 2 committed partitions: not at the paths, not readable, or without a record up to that time"
+    ]
+    later = Answer(tmp_path, terms=GroupTerms(until=BASE_TIMESTAMP + 60_000))
+    assert [row["log_end_offset"] for row in later.offsets] == [1, 101]
 
 
 def test_damage_is_a_finding_and_the_rest_is_read(tmp_path: Path) -> None:
