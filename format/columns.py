@@ -503,7 +503,7 @@ TRANSACTION = row_schema(
     Column("last_offset", "int", "offset of the end marker; for an open transaction, of its last record"),
     Column("start_timestamp", "timestamp", "ms; base timestamp of its first batch, null if that is no longer there"),
     Column("last_timestamp", "timestamp", "ms; of the end marker, or of the last batch of an open transaction"),
-    Column("timeout_ms", "int", "transaction.timeout.ms, from __transaction_state"),
+    Column("timeout_ms", "int", "transaction.timeout.ms, from __transaction_state; 2147483647 for a two-phase commit"),
     Column("record_count", "int", "its records in this partition"),
     Column("size_bytes", "int", "bytes of its batches in this partition, without the end marker"),
     Column(

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from format.state.cluster_context import ClusterContext
 
 
+#: Of a two-phase commit (KIP-939). Source: TransactionMetadata.isDistributedTwoPhaseCommitTxn.
+_NO_TIMEOUT_MS = 2**31 - 1
 #: transaction.max.timeout.ms of brokers by default: a transaction that is silent for longer may hang.
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
@@ -459,7 +461,12 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
             due = iso_time(each.hangs_after_ms)
             words += f": it ended while the files were read, or it counts as hanging from {due} on."
     elif each.coordinator_state is not None and each.timeout_ms is not None:
-        words += f" Its coordinator has it in state {each.coordinator_state}, timeout {each.timeout_ms / 1000:g} s."
+        words += f" Its coordinator has it in state {each.coordinator_state}, "
+        if each.timeout_ms != _NO_TIMEOUT_MS:
+            words += f"timeout {each.timeout_ms / 1000:,.10g} s."
+        else:
+            ended_by = "; its client has to end it" if each.coordinator_state == "Ongoing" else ""
+            words += f"without a timeout, as this is a two-phase commit{ended_by}."
     elif each.is_hanging is None:
         words += " Whether a coordinator will end it is not known: find out before you abort it."
     command = each.abort_command(terms)

@@ -15,7 +15,7 @@ from tests.building import batch, forbid_reading, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import MINUTE, NOW, coordinator_batch, data, marker, read
 
-ONGOING, COMPLETE_COMMIT = 1, 4
+ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT = 1, 2, 4
 
 
 def test_last_stable_offsets_are_those_of_the_broker(witnessed_corpus: Corpus) -> None:
@@ -145,6 +145,25 @@ def test_what_hangs(
     (row,) = read(tmp_path)[0]
     assert (row["transactional_id"], row["is_hanging"]) == ("billing", expected)
     assert len(read(tmp_path, only_hanging=True)[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "timeout_ms", "words"),
+    [
+        (ONGOING, 60_000, "state Ongoing, timeout 60 s."),
+        (ONGOING, 1_209_600_500, "state Ongoing, timeout 1,209,600.5 s."),
+        (ONGOING, 2**31 - 1, "Ongoing, without a timeout, as this is a two-phase commit; its client has to end it."),
+        (PREPARE_COMMIT, 2**31 - 1, "PrepareCommit, without a timeout, as this is a two-phase commit."),
+    ],
+)
+def test_when_a_coordinator_will_end_it(tmp_path: Path, status: int, timeout_ms: int, words: str) -> None:
+    write_segment(tmp_path / "payments-0", 0, [data(0, 7, time=NOW)])
+    state = coordinator_batch(0, "billing", 7, status, {"payments": [0]}, timeout_ms=timeout_ms)
+    write_segment(tmp_path / "__transaction_state-0", 0, [state])
+    _, result, _ = read(tmp_path)
+    terms = TransactionTerms(now_ms=NOW)
+    [said] = sentences(result, open_transactions(result, terms), terms)
+    assert said.endswith(words)
 
 
 def test_a_producer_that_no_coordinator_knows(tmp_path: Path) -> None:

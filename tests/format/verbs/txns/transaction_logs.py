@@ -35,7 +35,14 @@ def marker(offset: int, producer: int, *, commit: bool, time: int = 0, epoch: in
 
 
 def coordinator_batch(
-    offset: int, transactional_id: str, producer: int, status: int, partitions: dict[str, list[int]], *, time: int = 0
+    offset: int,
+    transactional_id: str,
+    producer: int,
+    status: int,
+    partitions: dict[str, list[int]],
+    *,
+    time: int = 0,
+    timeout_ms: int = 60_000,
 ) -> bytes:
     """A record of __transaction_state in version 0 of its value; ``status`` is the number of the state."""
 
@@ -50,7 +57,7 @@ def coordinator_batch(
         for topic, numbers in partitions.items()
     )
     value = (
-        number(0, 2) + number(producer, 8) + number(0, 2) + number(60_000, 4) + number(status, 1)
+        number(0, 2) + number(producer, 8) + number(0, 2) + number(timeout_ms, 4) + number(status, 1)
         + number(len(partitions), 4) + listed + number(time, 8) + number(time, 8)
     )  # fmt: skip
     return batch(offset, [value], key=number(0, 2) + text(transactional_id), timestamp=time)
