@@ -186,6 +186,6 @@ def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) 
     finally:
         output.discard()
     for reason, count in written.left_out.items():
-        run.not_checked(f"--reset-csv leaves out {count:,} {reason}")
+        run.not_checked(f"--reset-csv leaves out {counted(count, 'group')}: {reason}")
     for line in reset_commands(written.written, path):
         run.say_at_end(line)

@@ -122,9 +122,9 @@ def next_command(found: GroupList, paths: Iterable[str]) -> str:
 
 def _reason(row: tuple[Any, ...]) -> str | None:
     if row[_PROTOCOL] not in _PROTOCOLS:
-        return f"{row[_PROTOCOL]} groups, which the tool does not reset"
+        return f"the tool does not reset {row[_PROTOCOL]} groups"
     if "\n" in row[_GROUP] or "\r" in row[_GROUP]:
-        return "groups with a line break in their name, which the tool cannot read"
+        return "the tool cannot read a name with a line break"
     return None
 
 

@@ -96,6 +96,9 @@ def test_reset_csv(run_kafkalog: RunOne, tmp_path: Path) -> None:
         f"--from-file {path} --execute"
     )
     run_kafkalog("groups", "--reset-csv", path, NODE).check(5)  # it exists
+    words = ("--group", "share-reader-1", "--reset-csv", tmp_path / "none.csv", "--format", "jsonl")
+    none = run_kafkalog("groups", *words, GROUPS).check(0)
+    assert "--reset-csv leaves out 1 group: the tool does not reset share groups" in none.summary["not_checked"]
     run_kafkalog("groups", "--reset-csv", NODE / "reset.csv", NODE).check(5)
 
 
