@@ -190,6 +190,8 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
     for name in (decoders.key_decoder_class, decoders.value_decoder_class):
         if name is not None and decoder_class(name) is None:
             raise typer.BadParameter(f"{name} is not one of Kafka's own decoders, and no Java class can be loaded here")
+    if emulate == Release.V3_9_1.value and decoders.share_group_state_decoder:
+        raise typer.BadParameter(f"kafka-dump-log of {emulate} has no --share-group-state-decoder")
     paths = [_checked(sharing.session, path) for value in flags.files for path in split_files(value)]
     contents = decoders.contents
     options = DumpLogOptions(

@@ -70,6 +70,7 @@ def test_usage_errors_come_before_any_output(run_kafkalog_many: RunMany, data_di
         ("--files", log, "--emulate", "2.0"),
         ("--files", f"nowhere/{FIRST}.log", "--emulate", "4.3.1"),
         ("--files", log, "--bogus", "--emulate", "4.3.1"),
+        ("--files", log, "--share-group-state-decoder", "--emulate", "3.9.1"),
     )
     for done in run_kafkalog_many(("dump-log", *each) for each in wrong):
         assert (done.check(2).code, done.stdout) == (2, ""), done.arguments
