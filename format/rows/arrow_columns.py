@@ -10,7 +10,7 @@ A caller with a block uses ``block_batches`` (bounded batches); one with a Recor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -316,12 +316,13 @@ def rows_of_batch(batch: pa.RecordBatch) -> Iterator[Row]:
 
 def _column_type(kind: pa.DataType) -> str:
     types = pa.types
+    if types.is_timestamp(kind):
+        return "timestamp"
+    kind = _plain(kind)
     if types.is_integer(kind):
         return "int"
     if types.is_boolean(kind):
         return "bool"
-    if types.is_timestamp(kind):
-        return "timestamp"
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "string"
     if _is_bytes(kind):
@@ -342,11 +343,35 @@ def _are_headers(kind: pa.DataType) -> bool:
     return [(each.name, each.type) for each in mine] == [(each.name, each.type) for each in theirs]
 
 
+def _in_ms(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return _MS
+    return pa.duration("ms") if pa.types.is_duration(kind) else kind
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type in which values are written: numbers of milliseconds, and text for what JSON has no form for."""
+    types = pa.types
+    if types.is_timestamp(kind) or types.is_duration(kind):
+        return pa.int64()
+    return pa.string() if types.is_date(kind) or types.is_time(kind) or types.is_decimal(kind) else kind
+
+
+def _with_leaves(kind: pa.DataType, leaf: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type in which ``leaf`` replaced all types, also those in lists and structs."""
+    if pa.types.is_list(kind):
+        return pa.list_(_with_leaves(kind.value_type, leaf))
+    if pa.types.is_map(kind):
+        return pa.map_(_with_leaves(kind.key_type, leaf), _with_leaves(kind.item_type, leaf))
+    if pa.types.is_struct(kind):
+        return pa.struct([each.with_type(_with_leaves(each.type, leaf)) for each in kind])
+    return leaf(kind)
+
+
 def _values(array: pa.Array) -> list[Any]:
-    kind = _column_type(array.type)
-    if kind == "timestamp":
-        return array.cast(_MS, safe=False).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
+    for leaf in (_in_ms, _plain):
+        array = array.cast(_with_leaves(array.type, leaf), safe=False)
     values: list[Any] = array.to_pylist()
-    if kind == "headers":
+    if _are_headers(array.type):
         return [None if each is None else [(pair["key"], pair["value"]) for pair in each] for each in values]
     return values

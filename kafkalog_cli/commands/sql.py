@@ -214,7 +214,11 @@ def _write_parquet(run: Run, found: Found, answer: Answer, path: str, sources: l
     output = open_output(path, sources)
     try:
         sink = pa.PythonFile(_Sink(output), mode="w")
-        with pq.ParquetWriter(sink, answer.schema, compression="zstd") as writer:
+        try:
+            file = pq.ParquetWriter(sink, answer.schema, compression="zstd")
+        except pa.ArrowNotImplementedError as error:
+            raise BadQuery(f"a column has no form in Parquet: {error}") from None
+        with file as writer:
             for batch in answer.batches():
                 writer.write_batch(batch)
                 run.count("row", batch.num_rows)

@@ -176,7 +176,8 @@ class Database:
         """The answer to a statement, of which nothing is read yet. Raises BadQuery."""
         try:
             frame = self.context.sql_with_options(statement.text, _READ_ONLY)
-            schema = frame.schema()
+            # That a column is never null is what the plan says; its batches need not say it.
+            schema = pa.schema([each.with_nullable(True) for each in frame.schema()])
         except Exception as error:
             raise error_of(error, statement) from None
         repeated = [name for name, count in Counter(schema.names).items() if count > 1]
@@ -198,7 +199,7 @@ class Answer(msgspec.Struct, frozen=True):
         notes = self.database.notes
         try:
             for batch in self._stream():
-                yield batch.to_pyarrow()
+                yield batch.to_pyarrow().cast(self.schema)
         except Exception as error:
             if notes.error is not None:
                 raise notes.error from None

@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from tests.building import batches, write_segment
+from tests.building import batch, batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.decoded_node import write_node
 from tests.running import Run
@@ -78,6 +80,46 @@ def test_a_parquet_file(
     kafkalog(question, orders, "--output", file).check(5)
     kafkalog(question, orders, "--output", orders / "x.parquet").check(5)
     assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
+
+
+def test_columns_of_the_question_have_a_form_in_every_format(
+    run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path
+) -> None:
+    """Dates, decimals, times in lists or after the year 9999, and columns that the plan calls not null."""
+    past_9999 = 2**63 - 1
+    log = write_segment(tmp_path / "t-0", 0, [batch(0, [b"v"], timestamp=past_9999)])
+    question = (
+        "SELECT date '2024-02-29' AS day, 1.10::decimal(5, 2) AS price, [timestamp] AS list, "
+        "named_struct('at', timestamp) AS struct, timestamp - to_timestamp_millis(0) AS since, "
+        "to_timestamp_micros(1500) AS at FROM records"
+    )
+    file = tmp_path / "a.parquet"
+    lines, table, parquet, interval = run_kafkalog_many(
+        [
+            ("sql", "--format", "jsonl", question, log),
+            ("sql", "--format", "csv", question, log),
+            ("sql", question, log, "--output", file),
+            ("sql", "SELECT interval '1 month' AS i FROM records", log, "--output", tmp_path / "i.parquet"),
+        ]
+    )
+    assert lines.check(0).rows() == [
+        {
+            "type": "row",
+            "day": "2024-02-29",
+            "price": "1.10",
+            "list": [past_9999],
+            "struct": {"at": past_9999},
+            "since": past_9999,
+            "at": 1,
+        }
+    ]
+    cells = '2024-02-29,1.10,[9223372036854775807],"{""at"":9223372036854775807}",9223372036854775807,1'
+    assert table.check(0).stdout.splitlines()[1] == cells
+    parquet.check(0)
+    assert pq.read_table(file, columns=["day", "price"]).to_pylist() == [
+        {"day": date(2024, 2, 29), "price": Decimal("1.10")}
+    ]
+    assert "a column has no form in Parquet" in interval.check(2).stderr
 
 
 @pytest.mark.slow
