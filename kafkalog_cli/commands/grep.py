@@ -58,7 +58,9 @@ PLACES = ("key", "value", "header", "any")
 class Around(msgspec.Struct, frozen=True):
     """Records around each match, and more columns."""
 
-    context: Annotated[int | None, option("Also show N records before and after each match.", "-C", **COUNT)] = None
+    context: Annotated[
+        int | None, option("Also show N records before and after each match. -m does not count them.", "-C", **COUNT)
+    ] = None
     before: Annotated[
         int | None, option("Also show N records before each match.", "--before-context", "-B", **COUNT)
     ] = None
@@ -224,7 +226,7 @@ def grep(
             context = verb.Context(
                 *(around.context or 0 if each is None else each for each in (around.before, around.after))
             )
-            _show_records(run, verb.found_with_context(targets, search, context), records, limit, marks)
+            _show_records(run, verb.found_with_context(targets, search, context, limit), records, None, marks)
         elif run.shows_records:
             _show_replicas(run, found_in_replicas(targets, search), records, limit, marks)
         else:

@@ -352,15 +352,46 @@ def context_schema(extra_columns: frozenset[str]) -> RowSchema:
 
 
 def found_with_context(
-    targets: Iterable[Path | Target], search: Search, context: Context
+    targets: Iterable[Path | Target], search: Search, context: Context, most_matches: int | None = None
 ) -> Iterator[FoundRows | Finding]:
-    """The records found at each path in log order, those around them, and findings."""
+    """The records found at each path in log order, those around them, and findings; at most so many matches."""
     scan = ContextScan(search.scan, context, search.columns)
-    return _searched(targets, replace(search, jobs=1), scan)
+    waiting: deque[Row] = deque(maxlen=context.before)
+    directory, count, still_after = None, 0, 0
+    for item in _searched(targets, replace(search, jobs=1), scan):
+        if isinstance(item, Finding):
+            yield item
+            continue
+        if Path(item.location.path).parent != directory:
+            directory, still_after = Path(item.location.path).parent, 0
+            waiting.clear()
+        shown: list[Row] = []
+        is_over = False
+        for row in item.rows:
+            is_match = row[-1]
+            is_over = count == most_matches and (is_match or not still_after)
+            if is_over:
+                break
+            if is_match:
+                shown += (*waiting, row)
+                waiting.clear()
+                count, still_after = count + 1, context.after
+            elif still_after:
+                shown.append(row)
+                still_after -= 1
+            else:
+                waiting.append(row)
+        if shown:
+            yield FoundRows(shown, len(shown), item.location)
+        if is_over or (count == most_matches and not still_after):
+            break
 
 
 class ContextScan(msgspec.Struct, frozen=True):
-    """grep with context as a scan."""
+    """grep with context as a scan: of each log the matches and the records around them.
+
+    The first and the last records of a log are among these, as they may be around a match in the log before or after.
+    """
 
     grep: GrepScan
     context: Context
@@ -383,7 +414,7 @@ class ContextScan(msgspec.Struct, frozen=True):
     def fold(self, log: LogUnit, parts: LogParts[_Marked | Finding]) -> Iterator[FoundRows | Finding]:
         """The records of a log that are shown, and findings."""
         held = _Held(self.context.before)
-        still_after = 0
+        still_after = self.context.after
         for item in with_last_finding(log, parts):
             if isinstance(item, Finding):
                 yield item
@@ -396,6 +427,8 @@ class ContextScan(msgspec.Struct, frozen=True):
                 held.clear()
                 yield self._rows(item.records.rows(numbers), item.is_match[numbers], log)
             held.add(item.records, int(numbers[-1]) + 1 if len(numbers) else 0)
+        for records in held.last(self.context.before):
+            yield self._rows(records, np.zeros(len(records), np.bool_), log)
 
     def _shown(self, is_match: NDArray[np.bool_], still_after: int) -> tuple[NDArray[np.bool_], int, int]:
         """Which records are shown, how many more before the first, and how many more after the last."""

@@ -239,16 +239,22 @@ def test_in_a_process_of_its_own(data_dir: Path, run_kafkalog: Callable[..., Run
 
 def test_records_around_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     partition = partition_of(tmp_path)
-    before, around, refused = run_kafkalog_many(
+    before, around, across, limited, refused = run_kafkalog_many(
         [
             ("grep", "-B", "1", "Banana", partition, "--with", "path", *JSON),
             ("grep", "-C", "5", "Banana", partition, *JSON),
+            ("grep", "-C", "2", "red", partition, "--with", "path", *JSON),
+            ("grep", "-C", "1", "-m", "1", "a", "--in", "value", partition, *JSON),
             ("grep", "-C", "1", "--count", "e", partition),
         ]
     )
     assert [(row["offset"], row["is_match"]) for row in before.rows("record")] == [(0, False), (1, True)]
     assert {row["path"] for row in before.rows("record")} == {str(partition / f"{0:020d}.log")}
-    assert offsets(around) == [0, 1, 2]
+    assert offsets(around) == [0, 1, 2, 3, 4, 5]
+    assert offsets(across) == [1, 2, 3, 4, 5]
+    segments = [str(partition / f"{first:020d}.log") for first in (0, 0, 3, 3, 3)]
+    assert [row["path"] for row in across.rows("record")] == segments
+    assert [(row["offset"], row["is_match"]) for row in limited.rows("record")] == [(0, True)]
     refused.check(2)
 
 
