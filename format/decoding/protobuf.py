@@ -19,7 +19,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import DecodeError, Message
 
 from format.decoding.leaves import Leaf, zigzag_at
-from format.decoding.plain import InvalidSchema, Undecodable
+from format.decoding.plain import InvalidSchema, Undecodable, utf8
 from format.decoding.proto_text import file_of
 from format.decoding.protobuf_leaves import is_entry, message_leaves
 from format.limits import MIB
@@ -164,9 +164,14 @@ class ProtobufSchema:
         parsed = self._parsed(message, content)
         try:
             found = json_format.MessageToDict(parsed, preserving_proto_field_name=True, descriptor_pool=self._pool)
-            return msgspec.json.encode(found).decode()
+            text = msgspec.json.encode(found).decode()
         except (json_format.Error, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise Undecodable(f"a message {message.full_name} that has no form in JSON: {error}") from None
+        if "\"b'" in text or '"b\\"' in text:  # so stands a string of proto2 that is not UTF-8
+            for leaf in message_leaves(message, self._pool, content, 0):
+                if leaf.form == "text":
+                    utf8(content[leaf.start : leaf.end])
+        return text
 
 
 def _file_of(name: str, text: str | None) -> descriptor_pb2.FileDescriptorProto:

@@ -239,6 +239,16 @@ def test_what_is_no_message() -> None:
         decoded(text, _FIRST + b"\x1a\x03\x0a\x01x")
 
 
+def test_a_string_that_is_not_utf8_is_not_shown_as_python_writes_bytes() -> None:
+    text = 'syntax = "proto2"; message Value { optional string s = 1; map<string, Value> m = 2; }'
+    for string in (b"\xff\xfe", b"\xff'", b"b'\xff"):
+        field = bytes([0x0A, len(string)]) + string
+        for content in (field, bytes([0x12, len(field)]) + field):
+            with pytest.raises(Undecodable, match=r"not UTF-8|utf-8"):
+                decoded(text, b"\0" + content)
+    assert decoded(text, b"\0\x0a\x05b'\\x'") == {"s": "b'\\x'"}
+
+
 def test_a_value_that_would_take_much_memory_is_refused() -> None:
     """A message of a thousand fields takes thousands of bytes for each two bytes of such a value."""
     fields = "".join(f"optional int64 f{number} = {number};" for number in range(2, 1002))
