@@ -74,9 +74,9 @@ class MetadataCopy(msgspec.Struct, frozen=True):
 
     ``snapshot`` is the newest one, ``sound_snapshot`` the newest that can be read; ``epochs`` are those of the log.
     ``records`` are those about the quorum itself, in the order in which they count. ``dropped_from`` is the offset from
-    which on the node truncates its log because of damage. ``refusal`` says why a node does not start on it, ``gap`` why
-    it is not whole. ``unread`` says why it cannot be read to its end, so that it is not known what the node has; empty
-    where it can.
+    which on the node truncates its log because of damage. ``refusal`` says why a node does not start on it, ``unsure``
+    why it is not known whether it does, ``gap`` why it is not whole. ``unread`` says why it cannot be read to its end,
+    so that it is not known what the node has; empty where it can.
     """
 
     source: MetadataSource
@@ -88,6 +88,7 @@ class MetadataCopy(msgspec.Struct, frozen=True):
     records: tuple[MetadataRecord, ...]
     dropped_from: int | None
     refusal: str
+    unsure: str
     gap: str
     unread: str
     findings: tuple[Finding, ...]
@@ -341,6 +342,7 @@ class _Reading(msgspec.Struct):
     is_newest_cut: bool = False  # a node reads such a snapshot up to its last whole batch, and starts
     dropped_from: int | None = None
     refusal: str = ""
+    unsure: str = ""
     gap: str = ""
     unread: str = ""
 
@@ -356,7 +358,11 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
     newest = snapshots[0] if snapshots else None
     sound = _read_snapshots(partition, snapshots, limits, read)
     if newest is not None and newest is not sound and not read.is_newest_cut:
-        read.refusal = f"its newest snapshot, {newest.path.name}, is damaged"
+        is_known = all(each.location.path != str(newest.path) or not each.is_incomplete for each in read.findings)
+        if is_known:
+            read.refusal = f"its newest snapshot, {newest.path.name}, is damaged"
+        else:
+            read.unsure = f"its newest snapshot, {newest.path.name}, cannot be read"
     state = _read_file(quorum_state.read, partition.quorum_state, limits, read)
     log_dir = log_dir_around(partition.path)
     properties_path = None if log_dir is None else log_dir.meta_properties
@@ -377,6 +383,7 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
         ),
         dropped_from=read.dropped_from,
         refusal=read.refusal,
+        unsure=read.unsure,
         gap=read.gap,
         unread=read.unread,
         findings=tuple(read.findings),
@@ -386,12 +393,16 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
 def _read_file(
     read_at: Callable[[Path, Limits], _FileT], path: Path | None, limits: Limits, read: _Reading
 ) -> _FileT | None:
-    """A file without which a node starts, but not if it cannot be read; None where it is not there."""
+    """A file without which a node starts, but not if it cannot decode it; None where it is not there."""
     try:
         return None if path is None else read_at(path, limits)
     except KafkaLogError as error:
         read.findings.append(finding_of(error, Location(str(path))))
-        read.refusal = read.refusal or f"its {path.name if path is not None else ''} cannot be read"
+        words = f"its {path.name if path is not None else ''} cannot be read"
+        if isinstance(error, UnreadableFile):  # by this user: its node may read it
+            read.unsure = read.unsure or words
+        else:
+            read.refusal = read.refusal or words
         return None
 
 
@@ -542,9 +553,9 @@ class Member(msgspec.Struct, frozen=True):
         return self.copy.end
 
     @property
-    def is_able(self) -> bool:
-        """Whether a node starts on the copy, so that it can vote."""
-        return not self.copy.refusal
+    def is_able(self) -> bool | None:
+        """Whether a node starts on the copy, so that it can vote; None where a file of it cannot be read."""
+        return False if self.copy.refusal else None if self.copy.unsure else True
 
 
 class Quorum(msgspec.Struct, frozen=True):
@@ -576,24 +587,30 @@ class Quorum(msgspec.Struct, frozen=True):
         return tuple(each.node_id for each in self.voters or () if each.node_id not in self.voting)
 
     @property
+    def unsure(self) -> tuple[int, ...]:
+        """The voters of which it is not known whether they vote: the absent ones, and those with an unreadable file."""
+        return tuple(sorted([*self.absent, *(node for node, each in self.voting.items() if each.is_able is None)]))
+
+    @property
     def majority(self) -> int:
         """How many voters elect a leader."""
         return majority_of(len(self.voters or ()))
 
     @property
     def is_intact(self) -> bool | None:
-        """Whether a majority of the voters can start and vote; None where that depends on those that are not here."""
+        """Whether a majority of the voters can start and vote; None where that depends on those that are unsure."""
         if self.voters is None:
             return None
-        able = sum(each.is_able for each in self.voting.values())
-        return True if able >= self.majority else None if able + len(self.absent) >= self.majority else False
+        able = sum(each.is_able is True for each in self.voting.values())
+        return True if able >= self.majority else None if able + len(self.unsure) >= self.majority else False
 
     @property
     def can_lead(self) -> dict[int, bool | None]:
-        """By node, whether a voter at hand can be elected; None where that depends on the absent ones."""
+        """By node, whether a voter at hand can be elected; None where that depends on those that are unsure."""
         able = {node: each.end for node, each in self.voting.items() if each.is_able}
-        dead = {node: False for node, each in self.voting.items() if not each.is_able}
-        return {**can_lead(able, len(self.voters or ()), len(dead)), **dead}
+        others = {node: each.is_able for node, each in self.voting.items() if not each.is_able}
+        dead_count = sum(each is False for each in others.values())
+        return {**can_lead(able, len(self.voters or ()), dead_count), **others}
 
     @property
     def held(self) -> tuple[int, int]:

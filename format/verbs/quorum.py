@@ -63,11 +63,15 @@ class LostChange(msgspec.Struct, frozen=True):
 
 
 class LostChanges(msgspec.Struct):
-    """What the partition directories at the paths show, how many were compared, and how many cannot be listed."""
+    """What the partition directories at the paths show, how many were compared, and how many cannot be listed.
+
+    ``node_ids`` are those of the nodes whose log directories are at the paths.
+    """
 
     changes: list[LostChange]
     compared_count: int
     unread_count: int = 0
+    node_ids: frozenset[int | None] = frozenset()
 
     def of(self, *kinds: str, is_proven: bool = True) -> list[LostChange]:
         """The changes of these kinds."""
@@ -88,8 +92,9 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
     is_whole = not quorum.state.is_damaged and quorum.best.copy.is_usable
     found: list[LostChange] = []
     unknown: list[LostChange] = []
-    count, unread = 0, list[KafkaLogError]()
+    count, unread, node_ids = 0, list[KafkaLogError](), set[int | None]()
     for log_dir, node_id, paths in directories_of(targets, quorum.best.copy.cluster_id, limits):
+        node_ids.add(node_id)
         for partition in replicas_in(log_dir, paths, unread):
             count += 1
             topic, number = str(partition.topic), partition.number or 0
@@ -101,7 +106,8 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
                 known = None if state is None else state.leader_epoch
                 change = LostChange(kind, topic, number, topic_id, epoch, known, node_id, str(partition.path), is_whole)
                 (unknown if kind == TOPIC else found).append(change)
-    return LostChanges([*found, *_created(unknown, quorum, limits)], count, len(unread))
+    changes = [*found, *_created(unknown, quorum, limits)]
+    return LostChanges(changes, count, len(unread), frozenset(node_ids))
 
 
 def _kind_of(state: PartitionState | None, node_id: int | None, epoch: int | None) -> str | None:
@@ -301,14 +307,16 @@ class QuorumResult(msgspec.Struct, frozen=True):
         start = f"only {named_nodes(able)} {are(len(able))} here" if able else "none is here"
         if here != able:
             start = f"only {named_nodes(able)} can start" if able else f"{named_nodes(here)} cannot start"
+        if set(here) & set(quorum.unsure):
+            start = f"only {named_nodes(able)} {are(len(able))} known to start" if able else "none is known to start"
         if quorum.is_intact is None:
             needed = quorum.majority - len(able)
-            others = " or ".join(f"node {each}" for each in quorum.absent)
+            others = " or ".join(f"node {each}" for each in quorum.unsure)
             if needed > 1:
                 others = (
-                    f"{needed} of {named_nodes(quorum.absent)}"
-                    if needed < len(quorum.absent)
-                    else named_nodes(quorum.absent)
+                    f"{needed} of {named_nodes(quorum.unsure)}"
+                    if needed < len(quorum.unsure)
+                    else named_nodes(quorum.unsure)
                 )
             return f"No leader can be elected without {others}: of {voters}, {start}."
         return f"No leader can be elected: of {voters}, {start}{f'; {gone} here' if gone else ''}."
@@ -318,13 +326,13 @@ class QuorumResult(msgspec.Struct, frozen=True):
         quorum = self.quorum
         able = quorum.can_lead
         winners = [node for node, is_able in sorted(able.items()) if is_able]
-        unsure = [node for node, is_able in sorted(able.items()) if is_able is None]
+        unsure = [node for node, is_able in sorted(able.items()) if is_able is None and node not in quorum.unsure]
         words = []
         if winners:
             is_each = len(winners) == len(quorum.voters or ()) > 1
             words.append("Each can lead." if is_each else f"{named_nodes(winners).capitalize()} can lead.")
         if unsure and quorum.is_intact:
-            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(quorum.absent)}.")
+            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(quorum.unsure)}.")
         certain, _ = quorum.held
         words += [
             f"Node {node}, elected, drops what a majority has from offset {quorum.voting[node].shared_end:,} on."
@@ -338,12 +346,15 @@ class QuorumResult(msgspec.Struct, frozen=True):
         voters = {each.node_id: each for each in self.quorum.voters or ()}
         for each in self.quorum.members:
             if each.copy.node_id is None:
-                yield f"{each.copy.path} is of a node that is not known: no meta.properties is beside it."
+                why = each.copy.unsure or "no meta.properties is beside it"
+                yield f"{each.copy.path} is of a node that is not known: {why}."
             elif each.is_voter is False and each.node_id in voters:
                 own, wanted = each.copy.directory_id, voters[each.node_id].directory_id
                 yield f"{_head(each)} does not vote: its directory has the id {own}, the voter {wanted}."
             if each.copy.refusal:
                 yield f"{_head(each)} does not start: {each.copy.refusal}."
+            elif each.copy.unsure and each.copy.node_id is not None:
+                yield f"Whether {_name(each)} starts is not known: {each.copy.unsure}."
             elif each.copy.gap:
                 yield f"The copy of {_name(each)} is not whole: {each.copy.gap}."
             if each.copy.dropped_from is not None and not each.copy.refusal:
@@ -465,7 +476,8 @@ class QuorumResult(msgspec.Struct, frozen=True):
             elif copy.unread:
                 why = "which cannot be read"
             yield f"{copy.path}, {why}"
-        brokers = sorted(set(quorum.state.image.brokers) - {each.node_id for each in quorum.members})
+        here = self.lost.node_ids | {each.node_id for each in quorum.members}
+        brokers = sorted(set(quorum.state.image.brokers) - here)
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
         if not self.lost.compared_count:

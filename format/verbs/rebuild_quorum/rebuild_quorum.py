@@ -272,9 +272,10 @@ def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
     """
     limits = wanted.limits
     copies = read_copies(targets, limits)
-    unread = next((each for each in copies if each.unread), None)
+    unread = next((each for each in copies if each.unread or each.unsure), None)
     if unread is not None and not wanted.is_forced:
-        message = f"a metadata log cannot be read, and may be intact: {unread.unread} (--force goes on without it)"
+        why = unread.unread or unread.unsure
+        message = f"a metadata log cannot be read, and may be intact: {why} (--force goes on without it)"
         raise Refused(message, Location(str(unread.path)))
     quorum = quorum_of(copies, limits, _chosen(copies, wanted))
     copy = quorum.best.copy

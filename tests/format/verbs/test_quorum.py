@@ -157,6 +157,40 @@ def test_a_log_that_cannot_be_read_is_as_one_that_is_not_here(tmp_path: Path, mo
         result(tmp_path, 3)
 
 
+@pytest.mark.parametrize("name", ["quorum-state", "00000000000000000005-0000000001.checkpoint"])
+def test_whether_a_node_starts_is_not_known_where_this_user_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Its own user may read the file: only one that cannot be decoded keeps it from starting."""
+    made(tmp_path, {1: 4, 2: 9, 3: 9})
+    write_snapshot(tmp_path / "node-3" / "__cluster_metadata-0", 5, epoch=1)
+    forbid_reading(tmp_path / "node-3" / "__cluster_metadata-0" / name, monkeypatch)
+    found = result(tmp_path, 1, 2, 3)
+    words = words_of(found)
+    assert "A leader can be elected: the 3 voters of the static quorum, nodes 1, 2 and 3, are here." in words
+    assert "Node 2 can lead. Whether node 1 can lead depends on node 3." in words
+    newest = "" if name == "quorum-state" else "newest snapshot, "
+    assert f"Whether node 3 starts is not known: its {newest}{name}{',' if newest else ''} cannot be read." in words
+    assert "does not start" not in words
+    assert found.quorum.can_lead == {1: None, 2: True, 3: None}
+    assert [each.code for each in found.findings()] == ["file-unreadable"]
+    (tmp_path / "node-3" / "__cluster_metadata-0" / name).write_bytes(b"x" * 100)
+    monkeypatch.undo()
+    assert "Node 3 does not start" in words_of(result(tmp_path, 1, 2, 3))
+    forbid_reading(tmp_path / "node-3" / "__cluster_metadata-0" / name, monkeypatch)
+    start = words_of(result(tmp_path, 1, 3))
+    assert "without node 2 or node 3: of the 3 voters of the static quorum, only node 1 is known to start." in start
+
+
+def test_the_disk_of_a_broker_without_its_metadata_log_is_here(tmp_path: Path) -> None:
+    made(tmp_path, {1: 4, 2: 9})
+    write_node(tmp_path / "node-3", 3)
+    for nodes, is_here in (((1, 2), False), ((1, 2, 3), True)):
+        found = result(tmp_path, *nodes)
+        found.quorum.state.image.brokers[3] = {}
+        assert ("the disks of brokers that are not here: node 3" in list(found.not_checked())) is not is_here
+
+
 @pytest.mark.parametrize(
     ("field", "byte", "can_lead"),
     [

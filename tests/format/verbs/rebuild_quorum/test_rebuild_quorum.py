@@ -188,11 +188,20 @@ def test_a_directory_with_another_id_does_not_vote(tmp_path: Path) -> None:
     assert planned(controller(tmp_path, 11), controller(tmp_path, 12, "another")).copy.node_id in (11, 12)
 
 
-def test_a_copy_that_cannot_be_read_is_left_out_only_by_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (f"__cluster_metadata-0/{0:020d}.log", "cannot open: Permission denied"),
+        ("meta.properties", "its meta.properties cannot be read"),
+    ],
+)
+def test_a_copy_that_cannot_be_read_is_left_out_only_by_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, words: str
+) -> None:
     nodes = [controller(tmp_path, each) for each in (11, 12)]
     for each in nodes:
-        forbid_reading(each / "__cluster_metadata-0" / f"{0:020d}.log", monkeypatch)
-    with pytest.raises(Refused, match="cannot be read, and may be intact: cannot open: Permission denied"):
+        forbid_reading(each / name, monkeypatch)
+    with pytest.raises(Refused, match=f"cannot be read, and may be intact: {words}"):
         planned(broker(tmp_path), *nodes)
     assert planned(broker(tmp_path / "again"), *nodes, is_forced=True).copy.node_id == 1
 
