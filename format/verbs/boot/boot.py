@@ -161,6 +161,10 @@ class _Start:
         if image is None or node_id is None:
             return steps
         steps += log_manager.future_log_steps(logs, image, node_id)
+        known = {each.directory_id for each in opened}
+        if None not in known:  # one without an id may be any
+            registered = image.brokers.get(node_id, {}).get("logDirs") or []
+            result.absent_ids = [each for each in registered if each not in known]
         is_whole = not offline and not terms.is_one_of_several
         steps += log_manager.unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
         is_later = terms.later is not None and self._metadata.path is not None

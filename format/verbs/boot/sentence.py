@@ -31,7 +31,7 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
         reasons = counted(len(unknown), "reason")
         return f"It cannot be predicted whether {node.lower()} would start: {reasons}."
     clauses = _clauses(result)
-    by = _by(result, terms)
+    by = _by(result, terms) + _absent_words(result)
     if not clauses:
         return f"{node} would start.{by}"
     if len(clauses) == 1:
@@ -95,12 +95,29 @@ def _by(result: BootResult, terms: BootTerms) -> str:
     as_of = result.as_of
     if as_of is None:
         if _has_no_metadata(result) and result.strays:
-            return " Other controllers may have the metadata: give theirs with --metadata."
+            return (
+                " Another log directory of the node may have the metadata: give it too. Other controllers may have it: "
+                "give theirs with --metadata."
+            )
         return ""
     time = "" if as_of.timestamp is None else f" of {iso_time(as_of.timestamp)}"
     if as_of is terms.later:
         return f" This is by the metadata{time} in {as_of.path}."
     return f" This is by its own metadata{time}; other controllers may have later metadata."
+
+
+def _created(result: BootResult) -> list[Step]:
+    """The steps for empty logs."""
+    return [step for step in result.having(Action.CREATE) if step.log_end_offset is not None]
+
+
+def _absent_words(result: BootResult) -> str:
+    """The log directories that may hold the logs for which a broker without them makes empty ones."""
+    if not result.absent_ids or not _created(result):
+        return ""
+    is_one = len(result.absent_ids) == 1
+    which = f"directory {result.absent_ids[0]}" if is_one else f"directories {first_of(result.absent_ids, _MOST_NAMED)}"
+    return f" The node registered the log {which}, not here: give {'it' if is_one else 'them'} too."
 
 
 def _clauses(result: BootResult) -> list[str]:
@@ -127,7 +144,7 @@ def _clauses(result: BootResult) -> list[str]:
         clauses.append(f"appends after {counted(size_bytes, 'unreadable byte')} at the end of {_names(left)}")
     if result.strays:
         clauses.append(f"renames {_names(result.strays)} to stray and does not serve {_them(result.strays)}")
-    created = [step for step in result.having(Action.CREATE) if step.log_end_offset is not None]
+    created = _created(result)
     if created:
         clauses.append(f"makes empty logs for {_names(created)}")
     futures = [step for step in result.having(Action.TRUNCATE) if step.path.name.endswith("-future")]

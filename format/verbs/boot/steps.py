@@ -194,7 +194,7 @@ class BootResult(msgspec.Struct):
     ``findings`` are about what a later release may have written. ``unread`` are paths with the name of a log that are
     no regular files: a broker ignores them, and so does boot. ``is_controller``: the node is a controller alone, which
     loads no log but the metadata log. ``as_of`` is the metadata by which logs were sorted, where other nodes may have
-    later metadata.
+    later metadata. ``absent_ids`` are those of log directories that the node registered, and that are not here.
     """
 
     steps: list[Step] = msgspec.field(default_factory=list)
@@ -203,6 +203,7 @@ class BootResult(msgspec.Struct):
     not_checked: list[str] = msgspec.field(default_factory=list)
     is_controller: bool = False
     as_of: KnownMetadata | None = None
+    absent_ids: list[str] = msgspec.field(default_factory=list)
 
     def having(self, *actions: Action) -> list[Step]:
         """The steps of these actions."""

@@ -13,6 +13,7 @@ from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.boot import boot as boot_module
 from format.verbs.boot.boot import boot
 from format.verbs.boot.log_manager import LogDirState, LogsState, missing_log_steps, with_other_replicas
+from format.verbs.boot.quorum import MetadataState
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
 from tests.oracle.boot_mutations.node import HIGH_WATERMARK, Node, copied_node
@@ -84,6 +85,31 @@ def test_an_emptied_disk_is_not_a_start_that_loses_nothing(node: Node) -> None:
     result = boot(node.log_dirs, BootTerms())
     assert result.may_lose
     assert "may lose records of t-0" in sentence(result, BootTerms())
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ([], ""),
+        (_IDS[:1], f"The node registered the log directory {_IDS[0]}, not here: give it too."),
+        (_IDS[:2], f"The node registered the log directories {_IDS[0]} and {_IDS[1]}, not here: give them too."),
+    ],
+)
+def test_a_log_directory_that_was_not_given_may_hold_what_would_be_made(
+    node: Node, monkeypatch: pytest.MonkeyPatch, others: list[str], words: str
+) -> None:
+    load = boot_module.quorum.load_metadata
+
+    def loaded(path: Path, terms: BootTerms) -> MetadataState:
+        state = load(path, terms)
+        assert state.image is not None
+        state.image.brokers[1]["logDirs"] += others
+        return state
+
+    monkeypatch.setattr(boot_module.quorum, "load_metadata", loaded)
+    answer = sentence(boot(node.log_dirs, BootTerms()), BootTerms())
+    assert answer.endswith(words)
+    assert ("not here" in answer) == bool(others)
 
 
 # -- what other nodes have -------------------------------------------------------------------------------------------

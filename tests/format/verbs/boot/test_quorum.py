@@ -203,4 +203,7 @@ def test_a_node_without_its_metadata_log_knows_none_of_its_partitions(data_dir: 
     shutil.rmtree(node.partition("__cluster_metadata-0"))
     answer = said(node)
     assert "would start: it begins an empty metadata log, as none is here, and renames " in answer
-    assert answer.endswith(" Other controllers may have the metadata: give theirs with --metadata.")
+    assert answer.endswith(
+        " Another log directory of the node may have the metadata: give it too. Other controllers may have it: give "
+        "theirs with --metadata."
+    )
