@@ -40,8 +40,10 @@ def judged_at_end(found: Finding, offsets: PartitionOffsets | None) -> Finding:
     """
     if offsets is None or offsets.is_clean_shutdown or offsets.is_broker_running:
         return found
+    # A broker writes its high watermarks every five seconds: those of a topic that was deleted stay so long.
+    anew = ", or deleting a topic and making it anew just before" if found.code == "checkpoint-mismatch" else ""
     message = (
-        f"{found.message}; a crash leaves this, and so does copying the files of a running broker: without a "
+        f"{found.message}; a crash leaves this, and so does copying the files of a running broker{anew}: without a "
         f"clean-shutdown mark, a broker {_AT_START[found.code]} when it starts"
     )
     return replace(

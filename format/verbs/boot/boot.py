@@ -170,6 +170,8 @@ class _Start:
         is_later = terms.later is not None and self._metadata.path is not None
         earlier = self._metadata.image if is_later else None
         steps += log_manager.missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
+        unclean = {each.path for each in opened if not each.clean}
+        steps = [log_manager.of_topic_made_anew(step, image, unclean) for step in steps]
         return [log_manager.with_other_replicas(step, image, node_id) for step in steps]
 
     def _failed_directories(self, opened: list[log_manager.LogDirState], offline: dict[Path, Step]) -> Iterator[Step]:
@@ -232,7 +234,9 @@ class _Start:
 
 
 def _is_remarkable(step: Step) -> bool:
-    return step.action is not Action.KEEP or bool(step.lost_offsets or step.bytes or step.broker_message)
+    return step.action is not Action.KEEP or bool(
+        step.lost_offsets or step.may_lose or step.bytes or step.broker_message
+    )
 
 
 def _note_space(log_dirs: list[Path], result: BootResult) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -577,6 +577,21 @@ def _other_topic(found: FoundLog, topic_id: str) -> Step:
     )
     message = f"Tried to assign topic ID {topic_id} to log for topic partition"
     return found.step(Action.OFFLINE, reason, kafka_class="UnifiedLog.assignTopicId", broker_message=message)
+
+
+def of_topic_made_anew(step: Step, image: ClusterImage, unclean: Collection[Path]) -> Step:
+    """Without a clean stop, a loss at the end of a log is not known where an earlier topic of its name was deleted.
+
+    A broker writes its high watermarks every five seconds: after a crash that of the deleted topic may be there.
+    ``unclean`` are the log directories without a clean stop.
+    """
+    is_end = (
+        step.action is Action.KEEP and step.lost_offsets is not None and step.lost_offsets[0] == step.log_end_offset
+    )
+    if not is_end or step.path.parent not in unclean or step.topic not in image.removed_topics.values():
+        return step
+    words = "the high watermark may be that of an earlier topic of this name, which was deleted"
+    return replace(step, lost_offsets=None, may_lose=True, reason=f"{step.reason}; {words}")
 
 
 def with_other_replicas(step: Step, image: ClusterImage, node_id: int) -> Step:

@@ -169,8 +169,13 @@ def _losses(result: BootResult) -> list[str]:
             count = sum(last - first + 1 for first, last in (step.lost_offsets for step in steps if step.lost_offsets))
             clauses.append(f"{verb} {counted(count, 'offset')} below the high watermark{end} ({_ranges(steps)})")
     unknown = [step for step in result.steps if step.may_lose]
+    anew = [step for step in unknown if step.action is Action.KEEP]
+    unknown = [step for step in unknown if step.action is not Action.KEEP]
     if unknown:
         clauses.append(f"may lose records of {_names(unknown)} (no high watermark is known)")
+    if anew:
+        which = "the high watermark" if len(anew) == 1 else "each high watermark"
+        clauses.append(f"goes on, maybe without records of {_names(anew)} ({which} may be that of a deleted topic)")
     return clauses
 
 

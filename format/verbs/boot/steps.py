@@ -52,7 +52,7 @@ class Step(msgspec.Struct, frozen=True):
     new_path: Path | None = None
     log_start_offset: int | None = None
     log_end_offset: int | None = None
-    may_lose: bool = False  # no high watermark is known, and so not whether offsets below it are lost
+    may_lose: bool = False  # the high watermark is not known, and so not whether offsets below it are lost
     other_replicas: tuple[int, ...] | None = None  # of the partition whose offsets are lost; None where not known
 
     def row(self) -> tuple[Any, ...]:

@@ -8,11 +8,18 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.verbs.boot import boot as boot_module
 from format.verbs.boot.boot import boot
-from format.verbs.boot.log_manager import LogDirState, LogsState, missing_log_steps, with_other_replicas
+from format.verbs.boot.log_manager import (
+    LogDirState,
+    LogsState,
+    missing_log_steps,
+    of_topic_made_anew,
+    with_other_replicas,
+)
 from format.verbs.boot.quorum import MetadataState
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
@@ -110,6 +117,26 @@ def test_a_log_directory_that_was_not_given_may_hold_what_would_be_made(
     answer = sentence(boot(node.log_dirs, BootTerms()), BootTerms())
     assert answer.endswith(words)
     assert ("not here" in answer) == bool(others)
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+@pytest.mark.parametrize("removed", ["t", "u"])
+def test_a_high_watermark_may_be_that_of_a_deleted_topic(is_clean: bool, removed: str) -> None:
+    """After a crash: the checkpoint is some seconds old. A clean stop writes it anew."""
+    image = image_of([_IDS[0]])
+    image.removed_topics["earlier"] = removed
+    keep = Step(Action.KEEP, Path("/logs/t-0"), "t", 0, lost_offsets=(5, 8), log_end_offset=5, reason="it is short")
+    cut = replace(keep, action=Action.TRUNCATE)
+    unclean = frozenset() if is_clean else frozenset({keep.path.parent})
+    told, other = (of_topic_made_anew(each, image, unclean) for each in (keep, cut))
+    answer = sentence(BootResult(steps=[told]), BootTerms())
+    assert other == cut
+    if is_clean or removed != "t":
+        assert told == keep
+        assert "goes on without 4 offsets below the high watermark (t-0 5 to 8)" in answer
+    else:
+        assert (told.lost_offsets, told.may_lose) == (None, True)
+        assert "it goes on, maybe without records of t-0 (the high watermark may be that of a deleted topic)" in answer
 
 
 # -- what other nodes have -------------------------------------------------------------------------------------------
