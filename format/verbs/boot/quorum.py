@@ -644,7 +644,8 @@ def is_broker(
 ) -> bool | None:
     """Whether the node runs a broker, by the option or its metadata log; None where nothing says so.
 
-    Where the metadata log does not name the node, files that only a broker writes tell.
+    Where the metadata log does not name the node, files that only a broker writes tell. Where it names a controller
+    alone, it may have lost the registration of the broker, which has written high watermarks every five seconds.
     """
     if terms.is_broker is not None:
         return terms.is_broker
@@ -653,6 +654,8 @@ def is_broker(
     image = metadata.image
     if image is not None and node_id is not None:
         if node_id in image.brokers or any(image.assigned_to(node_id)):
+            return True
+        if any(is_there(path / layout.REPLICATION_OFFSET_CHECKPOINT) for path in log_dirs):
             return True
         if image.problem is None and (node_id in image.controllers or node_id in (metadata.voters or ())):
             return False

@@ -69,6 +69,13 @@ def test_a_broker_does_not(controller: Node, both: Node, name: str) -> None:
     assert said(node, BootTerms()).startswith("A 4.4 broker would refuse to start")
 
 
+def test_a_broker_whose_registration_is_lost_is_no_controller_alone(controller: Node) -> None:
+    """Its metadata log was lost and begins anew, with the controller only: the start takes its logs for strays."""
+    stray(controller)
+    (controller.first / "replication-offset-checkpoint").write_text("0\n0\n")
+    assert said(controller).startswith("A 4.3 broker would start: it renames orders-0 to stray and does not serve it.")
+
+
 def test_the_option_says_what_the_metadata_log_does_not(controller: Node) -> None:
     ONLY_A_BROKER_MINDS["lost+found"](controller)
     assert "broker would refuse to start" in said(controller, replace(TERMS, is_broker=True))
