@@ -469,9 +469,18 @@ def _is_remote(configs: TopicConfigs) -> bool:
 _COLUMN = {name: number for number, name in enumerate(SEGMENT_RETENTION.names)}
 _OF_FUTURE = (
     "topic", "partition", "segment_base_offset", "largest_timestamp", "largest_timestamp_offset", "deletable_at",
+    "config_source",
 )  # fmt: skip
 #: What keeps a segment in spite of the topic's configs.
 _ODD_REASONS = ("future_timestamp", "high_watermark")
+
+
+def until_words(deletable_at: int | None, config_source: str) -> str:
+    """Until when a future timestamp keeps a segment. A default is only that of Kafka: brokers may have another."""
+    if deletable_at is None:
+        return "for ever"
+    by = " by Kafka's default retention.ms" if "retention.ms=default" in config_source else ""
+    return f"until {iso_time(deletable_at)}{by}"
 
 
 def is_held_back(row: Row) -> bool:
@@ -562,13 +571,12 @@ class Retention(msgspec.Struct):
         row = self.first_future
         if row is None:
             return ""
-        topic, number, base_offset, timestamp, offset, at = (row[_COLUMN[name]] for name in _OF_FUTURE)
+        topic, number, base_offset, timestamp, offset, at, source = (row[_COLUMN[name]] for name in _OF_FUTURE)
         what = "A timestamp in the future keeps" if self.future_count == 1 else "Timestamps in the future keep"
         record = "a record" if offset is None else f"the record at offset {offset}"
-        until = "for ever" if at is None else f"until {iso_time(at)}"
         return (
             f"{what} {counted(self.future_count, 'segment')}, the first of them {topic}-{number} from offset "
-            f"{base_offset} on: {record} has {iso_time(timestamp)}, which keeps it {until}. "
+            f"{base_offset} on: {record} has {iso_time(timestamp)}, which keeps it {until_words(at, source)}. "
         )
 
     def not_checked(self) -> Iterator[str]:

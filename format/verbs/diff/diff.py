@@ -485,7 +485,8 @@ class MissingReplicas(msgspec.Struct):
     def not_checked(self) -> Iterator[str]:
         """What was not compared, in words."""
         for node_id, count in sorted(self.partitions.items()):
-            yield f"node {node_id}, which is not here: its replicas of {counted(count, 'partition')}"
+            which = "replica" if count == 1 else "replicas"
+            yield f"the {which} of node {node_id} of {counted(count, 'partition')}, which {are(count)} not here"
         for reason, count in self.unknown.items():
             yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
 

@@ -20,7 +20,7 @@ from format.verbs.doctor import cluster, usage
 from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
 from format.verbs.doctor.evidence import Evidence, is_unreadable_here, place_of
 from format.verbs.report.terms import Report
-from format.verbs.retention import modified_ms, read_segment_times
+from format.verbs.retention import modified_ms, read_segment_times, until_words
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
 from format.wording import counted, listed
 
@@ -285,7 +285,7 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
             continue
         row = late[0]
         at, offset = row["largest_timestamp"], row["largest_timestamp_offset"]
-        until = "for ever" if row["deletable_at"] is None else f"until {iso_time(row['deletable_at'])}"
+        until = until_words(row["deletable_at"], row["config_source"])
         which = "A record" if offset is None else f"The record at offset {offset:,}"
         held = [each for each in rows if each in late or each["retained_by"] == "preceding_segment"]
         size = sum(each["size_bytes"] for each in held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -109,7 +110,7 @@ def test_without_a_metadata_log_it_judges_by_defaults_and_says_so(
     assert (policies["users"], policies["__consumer_offsets"], policies["orders"]) == ("compact", "compact", "delete")
 
 
-def test_a_timestamp_in_the_future_is_said_first(kafkalog: Kafkalog, sample: Path) -> None:
+def test_a_timestamp_in_the_future_is_said_first(kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
     truth = json.loads((sample / "truth" / "retention.json").read_text())
     future, other = sample / "node-1" / "future-0", sample / "node-1" / "unlimited-0"
     words = (
@@ -117,6 +118,11 @@ def test_a_timestamp_in_the_future_is_said_first(kafkalog: Kafkalog, sample: Pat
     )
     assert kafkalog("--at", str(truth["now"]), other, future).check(0).stderr.startswith(words)
     assert "in the future" not in kafkalog("--at", str(truth["now"]), other).check(0).stderr
+    by_default = "by Kafka's default retention.ms. "
+    assert by_default not in kafkalog("--at", str(truth["now"]), future).check(0).stderr
+    shutil.copytree(future, tmp_path / "future-0")  # without the metadata beside it
+    unknown = kafkalog("--at", str(truth["now"]), tmp_path / "future-0").check(0).stderr
+    assert re.search(f"which keeps it until [^ ]+ {by_default}", unknown)
     later = kafkalog("--at", "2027-01-01", future).check(0)
     assert "in the future" not in later.stderr
     one = kafkalog("--at", "2026-11-24T08:30", future).check(0).stderr
