@@ -11,9 +11,9 @@ import typer
 from format.columns import BOOT_STEP
 from format.errors import InputError, UnreadableFile
 from format.files.meta_properties import ids_in, is_of_zookeeper, node_id_in
-from format.io.session import Session
+from format.io.session import Session, is_there
 from format.layout import META_PROPERTIES
-from format.node.log_dir import Kind
+from format.node.log_dir import Kind, directory_around, list_directory
 from format.node.target import Target, kind_of
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
@@ -151,6 +151,9 @@ def _check_log_dirs(paths: list[Path]) -> None:
             if len(paths) == 1 and path.is_file():
                 raise typer.BadParameter(str(error)) from None  # a path given by mistake
             continue  # a broker may start on a directory that holds nothing of Kafka
+        is_alone = not is_there(directory_around(path) / META_PROPERTIES)
+        if kind is Kind.PARTITION and is_alone and not list_directory(path):
+            continue  # a disk that is not mounted, with the name of a partition, such as kafka-1
         if kind is not Kind.LOG_DIR:
             raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")
         target = Target(path)

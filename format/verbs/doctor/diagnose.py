@@ -347,7 +347,7 @@ def _boot_by_metadata(evidence: Evidence, log_dir: str) -> str:
     if source is None:
         return command("boot", log_dir)
     metadata = str(source.partition.path)
-    around = metadata.rpartition("/")[0]
+    around = metadata.rpartition("/")[0] or "."
     if around == log_dir:
         return command("boot", log_dir)
     is_here = any(str(each.path) == around for each in evidence.log_dirs)

@@ -102,7 +102,7 @@ class Evidence(msgspec.Struct, dict=True):
         place = path
         while place and place not in self._directories:
             place = place.rpartition("/")[0]
-        return place or path.rpartition("/")[0]
+        return place or path.rpartition("/")[0] or "."
 
     @cached_property
     def node_names(self) -> dict[str, str]:

@@ -134,6 +134,13 @@ def test_the_node_id_of_the_configuration(kafkalog: Kafkalog, node: Node) -> Non
 def test_a_partition_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
     run = kafkalog(node.partition("orders-0")).check(2)
     assert "is not a log directory" in run.stderr
+    node.partition("empty-0").mkdir()
+    kafkalog(node.partition("empty-0")).check(2)
+
+
+def test_a_disk_that_is_not_mounted_may_have_the_name_of_a_partition(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    (tmp_path / "kafka-1").mkdir()
+    assert "would refuse to start: 1 reason." in kafkalog(tmp_path / "kafka-1").check(1).stdout
 
 
 def test_an_archive_or_a_text_is_a_usage_error(kafkalog: Kafkalog, node: Node, tmp_path: Path) -> None:

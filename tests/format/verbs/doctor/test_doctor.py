@@ -340,7 +340,7 @@ def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> 
     assert all(each.command for each in found)
 
 
-def test_stray_by_the_metadata_of_another_node(tmp_path: Path) -> None:
+def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that was deleted and made anew: the command takes the metadata that shows it, and both ids are named."""
     own, other = topic_id_of("payments"), topic_id_of("orders")
     one = write_node(tmp_path / "node-1", 1)
@@ -353,6 +353,9 @@ def test_stray_by_the_metadata_of_another_node(tmp_path: Path) -> None:
     write_metadata_log(two)
     [found] = [each for each in diagnoses(two) if each.code == "directory-stray"]
     assert found.command == f"kafkalog boot {two}"
+    monkeypatch.chdir(two)
+    [found] = [each for each in diagnoses(Path("orders-0")) if each.code == "directory-stray"]
+    assert found.command == "kafkalog boot ."
 
 
 def test_leftovers(tmp_path: Path) -> None:
