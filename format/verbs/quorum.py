@@ -506,9 +506,10 @@ def read_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> l
 
 
 def _as_started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
-    """A copy; what a damaged one becomes when its node starts is what boot says of it."""
+    """A copy; what a damaged one, or one with a cut snapshot, becomes when its node starts is what boot says of it."""
     is_partition = copy.path.name == METADATA_PARTITION and is_on_disk(copy.path)
-    if copy.dropped_from is None or copy.refusal or not is_partition:
+    is_sound = copy.dropped_from is None and copy.snapshot == copy.sound_snapshot
+    if is_sound or copy.refusal or not is_partition:
         return copy
     from format.verbs.boot.boot import NEWEST, step_words
     from format.verbs.boot.quorum import load_metadata

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,17 @@ def test_damage_outside_of_crcs_is_what_boot_says_of_it(tmp_path: Path, field: i
     assert "drops its log" not in words
     assert ("Node 1 does not start: Split operation is only permitted" in words) is not can_lead
     assert [each["log_end_offset"] for each in rows_of(found, QUORUM_LOG)] == [8]
+
+
+def test_a_cut_snapshot_may_lack_what_the_log_changes(data_dir: Path, tmp_path: Path) -> None:
+    """A node reads such a snapshot as far as it goes, and may stop at the records after it; tried with 4.3.1."""
+    shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
+    assert "A leader can be elected" in words_of(result(tmp_path, 1))
+    newest = max((tmp_path / "node-1" / "__cluster_metadata-0").glob("*.checkpoint"))
+    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+    words = words_of(result(tmp_path, 1))
+    assert "No leader can be elected" in words
+    assert "Node 1 does not start: " in words
 
 
 def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
