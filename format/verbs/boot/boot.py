@@ -289,7 +289,8 @@ def refusal_findings(
         elif step.action is Action.OFFLINE:
             yield _finding("boot-unserved", step, f"a broker would not serve this: {step_words(step)}")
         elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):
-            yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}")
+            own = "" if result.as_of is None else "; by its own metadata: other controllers may have later metadata"
+            yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}{own}")
         elif step.action is Action.KEEP and _has_lost_head(step):
             yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
         elif step.action is Action.CREATE and (step.topic, step.partition) in elsewhere:

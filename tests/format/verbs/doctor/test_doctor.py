@@ -17,7 +17,7 @@ from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
-from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_voters
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
 
@@ -356,6 +356,21 @@ def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(two)
     [found] = [each for each in diagnoses(Path("orders-0")) if each.code == "directory-stray"]
     assert found.command == "kafkalog boot ."
+
+
+def test_a_log_is_no_stray_by_the_older_metadata_of_its_node_alone(tmp_path: Path) -> None:
+    """A broker fetches what its metadata log lacks before it looks at its logs; tried with 4.4.0."""
+    one = node(tmp_path / "node-1", {"orders-0": SOUND}, node_id=1, cluster_id="cluster-a")
+    (one / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+    write_voters(write_metadata_log(one, "before"), (1, 2))
+    [found] = [each for each in diagnoses(one) if each.code == "directory-stray"]
+    assert "by its own metadata: other controllers may have later metadata" in found.sentence
+    two = write_node(tmp_path / "node-2", 2)
+    write_voters(write_metadata_log(two, "orders", replicas=(1, 2), isr=(1,), extra_topics=3), (1, 2))
+    assert "directory-stray" not in codes(one, two)
+    three = write_node(tmp_path / "node-3", 2)
+    write_voters(write_metadata_log(three, "orders", replicas=(2,), isr=(2,), leader=2, extra_topics=3), (1, 2))
+    assert "directory-stray" in codes(one, three)
 
 
 def test_leftovers(tmp_path: Path) -> None:
