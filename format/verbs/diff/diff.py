@@ -469,7 +469,7 @@ def overview(results: Sequence[str], other_starts: int = 0) -> str:
 
 
 class MissingReplicas(msgspec.Struct):
-    """The replicas that are not at the paths, counted over all results: by node, or by why they are not known."""
+    """The replicas that were not compared, counted over all results: by node, or by why they are not known."""
 
     partitions: dict[int, int] = msgspec.field(default_factory=dict)
     unknown: dict[str, int] = msgspec.field(default_factory=dict)
@@ -486,7 +486,7 @@ class MissingReplicas(msgspec.Struct):
         """What was not compared, in words."""
         for node_id, count in sorted(self.partitions.items()):
             which = "replica" if count == 1 else "replicas"
-            yield f"the {which} of node {node_id} of {counted(count, 'partition')}, which {are(count)} not here"
+            yield f"the {which} of node {node_id} of {counted(count, 'partition')}"
         for reason, count in self.unknown.items():
             yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
 

@@ -134,7 +134,7 @@ def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path
     (row,) = run.rows("divergence")
     assert (row["elect_node_id"], row["missing_node_ids"]) == (3, [1])
     assert "not here: node 1, whose records are not counted" in run.stderr
-    assert run.summary["not_checked"][-1] == "the replica of node 1 of 1 partition, which is not here"
+    assert run.summary["not_checked"][-1] == "the replica of node 1 of 1 partition"
     kafkalog(*nodes, "--metadata", tmp_path / "node-2").check(2)
 
 
