@@ -117,8 +117,9 @@ class Remedy(msgspec.Struct, frozen=True):
         if self.is_end:
             return self._advice_at_end(source)
         heal = f"let {this} fetch anew"
-        if state is None:
-            return f": if {this} leads, move leadership to {it}, then {heal} (not known: {self.assignment.unknown})"
+        if state is None or self._nameless:
+            why = f"of which node {self._nameless} is" if self._nameless else self.assignment.unknown
+            return f": if {this} leads, move leadership to {it}, then {heal} (not known: {why})"
         if self.damaged.node_id not in state.replicas:
             return f", and {this} has no replica by {self.assignment.source}: nothing needs this one"
         node_id = source.replica.node_id
@@ -137,7 +138,7 @@ class Remedy(msgspec.Struct, frozen=True):
         """What to do where the log lost its end: a broker truncates it when it starts, and as a follower fetches."""
         state, name, this = self.assignment.state, source.name, _name(self.damaged)
         heal = f"{this} fetches them by itself"
-        if state is None:
+        if state is None or self._nameless:
             return f": if {this} may lead, start {name} and wait until it leads before {this} starts; then {heal}"
         leader = self.assignment.leader
         if leader is not None and leader != self.damaged.node_id:
@@ -147,13 +148,20 @@ class Remedy(msgspec.Struct, frozen=True):
         return f", but {name} may lack committed records ({self._members}): 'kafkalog diff' says which"
 
     @property
+    def _nameless(self) -> str:
+        """The damaged replica or the source, if its node is not known: meta.properties is gone or cannot be read."""
+        replicas = [self.damaged] if self.source is None else [self.damaged, self.source.replica]
+        return next((_name(each) for each in replicas if each.node_id is None), "")
+
+    @property
     def _members(self) -> str:
         return f"{self.assignment.last_members}, by {self.assignment.source}"
 
     @property
     def _not_looked_at(self) -> str:
         nodes = self.not_at_hand
-        if self.assignment.state is None and self.others:
+        is_named = None not in (self.damaged.node_id, *(each.replica.node_id for each in self.others))
+        if self.others and not (is_named and self.assignment.state is not None):
             return "Whether there are other replicas is not known."
         if not nodes:
             return ""
@@ -167,7 +175,7 @@ class Remedy(msgspec.Struct, frozen=True):
 
         The broker of the damaged replica is stopped before the last one, and started after it.
         """
-        source, state = self.source, self.assignment.state
+        source, state = self.source, None if self._nameless else self.assignment.state
         if source is None or self.is_end or (state is not None and self.damaged.node_id not in state.replicas):
             return ()
         node_id = source.replica.node_id

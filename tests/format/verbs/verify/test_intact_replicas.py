@@ -113,6 +113,25 @@ def test_without_metadata_the_leader_is_not_known(tmp_path: Path) -> None:
     assert [each.split()[0] for each in found.commands] == ["mv"]
 
 
+@pytest.mark.parametrize("nameless", [1, 2, 3])
+def test_without_its_meta_properties_the_node_of_a_replica_is_not_known(tmp_path: Path, nameless: int) -> None:
+    """The damaged replica may be that of the leader: it is not one that nothing needs."""
+    write(tmp_path, {1: WHOLE, 2: DAMAGED, 3: WHOLE}, {"replicas": (2, 1, 3), "isr": (1, 2, 3), "leader": 2})
+    (tmp_path / f"node-{nameless}" / "meta.properties").unlink()
+    targets = [Target(tmp_path / f"node-{each}") for each in (1, 2, 3)]
+    at_hand = ReplicasAtHand(targets, DEFAULT_LIMITS, read_context(targets, ContextTerms()))
+    found = at_hand.remedy(tmp_path / "node-2" / "orders-0", LOST, deep=True)
+    assert found is not None
+    assert found.sentence.endswith("Whether there are other replicas is not known.")
+    place = str(tmp_path / "node-2" / "orders-0")
+    if nameless == 2:
+        assert f"if {place} leads, move leadership to node 1, then let {place} fetch anew" in found.sentence
+        assert f"(not known: of which node {place} is)" in found.sentence
+        assert [each.split()[0] for each in found.commands] == ["mv"]
+    else:
+        assert f"move leadership to node {4 - nameless} (node 2 leads), then let node 2 fetch anew" in found.sentence
+
+
 def test_a_node_without_an_assigned_replica(tmp_path: Path) -> None:
     found = remedy(tmp_path, {1: WHOLE}, replicas=(1, 3), isr=(1, 3), leader=1)
     assert "and node 2 has no replica by the metadata of node 2" in found.sentence
