@@ -513,7 +513,7 @@ def _election_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         elif assignment.is_leader(each.node_id):
             yield f"{name} is the leader, and lacks {loss}"
         elif each.is_best:
-            is_unclean = assignment.state is not None and each.node_id not in assignment.complete_replicas
+            is_unclean = assignment.state is not None and each.node_id not in (None, *assignment.complete_replicas)
             unclean = " (unclean)" if is_unclean else ""
             yield f"{of_these}elect {name}{unclean}, which loses {loss}{_deleted(result, each)}"
         else:
@@ -522,10 +522,23 @@ def _election_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         yield f"whether there are other replicas is not known: {assignment.unknown}"
         return
     missing = result.missing_node_ids
-    if missing:
+    nameless = nameless_words(result, names)
+    if nameless:
+        yield nameless
+    elif missing:
         yield f"not here: {named_nodes(missing)}, whose records are not counted"
-    if not {each.node_id for each in result.replicas}.intersection(assignment.complete_replicas):
+    if not nameless and not {each.node_id for each in result.replicas}.intersection(assignment.complete_replicas):
         yield "none of these is in the ISR or the ELR: committed records may be missing from all"
+
+
+def nameless_words(result: PartitionResult, names: Sequence[str]) -> str:
+    """The replicas whose nodes are not known, and the nodes whose replicas they may be; empty for none."""
+    found = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id is None]
+    missing = result.missing_node_ids
+    if not found or not missing:
+        return ""
+    which = "node of {} is" if len(found) == 1 else "nodes of {} are"
+    return f"the {which.format(listed(found))} not known: {named_nodes(missing)} may not be here"
 
 
 def _deleted(result: PartitionResult, best: ReplicaResult) -> str:
@@ -556,7 +569,7 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         yield f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,}); who votes is not known"
         return
     missing = result.missing_node_ids or ()
-    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in voters]
+    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in (None, *voters)]
     own = {number: ends[number] for number, each in enumerate(result.replicas) if each.node_id in voters}
     is_known = result.is_complete and not any(each.damaged for each in result.replicas)
     if is_known and len(own) + len(missing) == len(voters):
@@ -570,7 +583,10 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
             yield f"no majority has the records from offset {shared:,} on"
     else:
         yield f"of these, {names[result.best]} has the latest"
-    if missing:
+    nameless = nameless_words(result, names)
+    if nameless:
+        yield nameless
+    elif missing:
         yield f"not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too"
     if observers:
         yield f"{listed(observers)} {'is an observer' if len(observers) == 1 else 'are observers'}, never elected"

@@ -11,7 +11,7 @@ from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
 from format.state.quorum import Member, Quorum, read_quorum
-from format.verbs.diff.diff import PartitionResult, ReplicaResult, replica_names
+from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_words, replica_names
 from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
@@ -97,7 +97,10 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     elif assignment.state is not None and leader is None:
         words += f" By {assignment.source}: no leader, {assignment.last_members}."
     missing = result.missing_node_ids
-    if missing:
+    nameless = nameless_words(result, replica_names(result.replicas))
+    if nameless:
+        words += f" {capital(nameless)}."
+    elif missing:
         words += f" Not here: {named_nodes(missing)}."
     elif missing is None:
         words += " Whether there are other replicas is not known."

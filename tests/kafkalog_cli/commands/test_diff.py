@@ -11,7 +11,7 @@ import pytest
 
 from format.columns import DIVERGENCE, REPLICA
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
-from tests.metadata_logs import write_metadata_log, write_node
+from tests.metadata_logs import write_metadata_log, write_node, write_voters
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]
@@ -136,6 +136,17 @@ def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path
     assert "not here: node 1, whose records are not counted" in run.stderr
     assert run.summary["not_checked"][-1] == "the replica of node 1 of 1 partition"
     kafkalog(*nodes, "--metadata", tmp_path / "node-2").check(2)
+    (tmp_path / "node-3" / "meta.properties").unlink()  # it may be that of node 1
+    run = kafkalog(*nodes, "--metadata", tmp_path / "elsewhere").check(1)
+    assert f"the node of {nodes[1]}/orders-0 is not known: nodes 1 and 3 may not be here" in run.stdout
+    assert f"elect {nodes[1]}/orders-0, which loses none of what these have" in run.stdout
+    assert "ISR or the ELR" not in run.stdout
+    (log,) = (tmp_path / "elsewhere").iterdir()
+    write_voters(log, (1, 2, 3))
+    for each in nodes:
+        shutil.copytree(log, each / log.name)
+    run = kafkalog(*(each / log.name for each in nodes)).check(0, 1)
+    assert "observer" not in run.stdout
 
 
 @pytest.mark.parametrize("is_same", [False, True])
