@@ -141,11 +141,11 @@ def test_the_replicas_that_the_metadata_names(kafkalog: Kafkalog, tmp_path: Path
     assert f"the node of {nodes[1]}/orders-0 is not known: nodes 1 and 3 may not be here" in run.stdout
     assert f"elect {nodes[1]}/orders-0, which loses none of what these have" in run.stdout
     assert "ISR or the ELR" not in run.stdout
-    (log,) = (tmp_path / "elsewhere").iterdir()
-    write_voters(log, (1, 2, 3))
-    for each in nodes:
-        shutil.copytree(log, each / log.name)
-    run = kafkalog(*(each / log.name for each in nodes)).check(0, 1)
+    logs = [write_metadata_log(each, extra_topics=length) for length, each in enumerate(nodes)]
+    for each in logs:
+        write_voters(each, (1, 2, 3))
+    run = kafkalog(*logs).check(1)
+    assert f"the node of {logs[1]} is not known: nodes 1 and 3 may not be here" in run.stdout
     assert "observer" not in run.stdout
 
 
