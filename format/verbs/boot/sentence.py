@@ -54,6 +54,8 @@ def is_usual(step: Step) -> bool:
         return step.path.name == layout.CLEAN_SHUTDOWN or step.path.suffix in _SPARE_SUFFIXES
     if step.action is Action.CREATE:
         return step.log_end_offset is None
+    if step.action is Action.TRUNCATE:  # of an election after which nothing was written, as most leaders have
+        return step.path.name == layout.LEADER_EPOCH_CHECKPOINT
     return step.action in (Action.RECOVER, Action.REBUILD_INDEX, Action.REBUILD_SNAPSHOT)
 
 
@@ -78,6 +80,7 @@ def otherwise(result: BootResult) -> str:
             (Action.REBUILD_SNAPSHOT, "writes", "producer snapshot"),
             (Action.DELETE, "deletes", "spare file"),
             (Action.CREATE, "makes", "file"),
+            (Action.TRUNCATE, "shortens", layout.LEADER_EPOCH_CHECKPOINT),
         )
         if count[action]
     ]

@@ -46,6 +46,7 @@ LOG = Path("/logs/orders-0/00000000000000000000.log")
         (Step(Action.CREATE, Path("/logs/meta.properties")), True),
         (Step(Action.CREATE, Path("/logs/t-0"), "t", 0, log_end_offset=0), False),
         (Step(Action.TRUNCATE, LOG, "orders", 0, bytes=1), False),
+        (Step(Action.TRUNCATE, LOG.with_name("leader-epoch-checkpoint"), "orders", 0, offset=9), True),
         (Step(Action.RENAME, Path("/logs/orders-0")), False),
         (Step(Action.OFFLINE, Path("/logs")), False),
         (Step(Action.KEEP, LOG, "orders", 0, bytes=71), False),
@@ -59,7 +60,11 @@ def test_usual_steps_are_counted() -> None:
     metadata = Step(Action.RECOVER, LOG, "__cluster_metadata", 0)
     recovered = Step(Action.RECOVER, LOG, "orders", 0)
     steps = [recovered, metadata, Step(Action.REBUILD_INDEX, LOG.with_suffix(".index"))]
-    words = "it recovers 1 log and the metadata log and rebuilds 1 index (--every-file lists them)."
+    steps += [Step(Action.TRUNCATE, LOG.with_name("leader-epoch-checkpoint"))]
+    words = (
+        "it recovers 1 log and the metadata log, rebuilds 1 index and shortens 1 leader-epoch-checkpoint "
+        "(--every-file lists them)."
+    )
     assert otherwise(BootResult(steps=steps)) == f"I{words[1:]}"
     stray = Step(Action.RENAME, Path("/logs/orders-0"))
     assert otherwise(BootResult(steps=[*steps, stray])) == f"Otherwise {words}"
