@@ -70,11 +70,15 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
 
 
 def is_of_zookeeper(log_dir: Path, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether a log directory is of a node in ZooKeeper mode: its file has version 0, and there is no metadata log."""
+    """Whether a log directory is of a node in ZooKeeper mode: its file has version 0, and there is no metadata log.
+
+    An empty file, which has version 0 too, is of neither mode.
+    """
     try:
-        is_old = read(log_dir / META_PROPERTIES, limits).version == 0
+        found = read(log_dir / META_PROPERTIES, limits)
     except KafkaLogError:
         return False
+    is_old = found.version == 0 and found.node_id is not None
     return is_old and not is_there(log_dir / METADATA_PARTITION)
 
 

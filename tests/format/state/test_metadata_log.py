@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,10 @@ def test_a_node_that_ran_with_zookeeper_has_no_metadata(data_dir: Path) -> None:
         metadata_sources([Target(data_dir / "kafka-0.8-to-2.8" / "data")], DEFAULT_LIMITS)
     with pytest.raises(InputError, match=r"with a log or a snapshot here$"):
         metadata_sources([Target(data_dir / "kafka-4.3-single" / "node-1" / "orders-0")], DEFAULT_LIMITS)
+
+
+def test_an_empty_meta_properties_is_not_of_zookeeper(data_dir: Path, tmp_path: Path) -> None:
+    shutil.copytree(data_dir / "field" / "4.3.1-jbod" / "node-1-0", tmp_path / "node")
+    (tmp_path / "node" / "meta.properties").write_bytes(b"")
+    with pytest.raises(InputError, match=r"there is no __cluster_metadata-0 with a log or a snapshot here$"):
+        metadata_sources([Target(tmp_path / "node")], DEFAULT_LIMITS)
