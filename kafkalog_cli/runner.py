@@ -240,10 +240,19 @@ class Run:
     def results_of_each(
         self, paths: Sequence[str], targets: Sequence[Target], of_target: Callable[[Target], Iterable[ItemT | Finding]]
     ) -> Iterator[ItemT]:
-        """The results for one target after another; the run continues without a target that gives an input error."""
+        """The results for one target after another; the run continues without a target that gives an input error.
+
+        Raises the last InputError where every target gives one: a command that read nothing has no answer.
+        """
+        left = len(targets)
         for path, target in zip(paths, targets, strict=True):
-            with self.leaving_out(path):
+            try:
                 yield from self.results(of_target(target))
+            except InputError as error:
+                left -= 1
+                if not left:
+                    raise
+                self._leave_out(path, error)
 
     def condition(self, condition: Condition) -> None:
         """Add a condition that determines the exit code, such as NOTHING_FOUND."""
@@ -259,9 +268,12 @@ class Run:
         try:
             yield
         except InputError as error:
-            report(error)
-            self.condition(condition_of(error))
-            self.not_checked(path)
+            self._leave_out(path, error)
+
+    def _leave_out(self, path: str, error: InputError) -> None:
+        report(error)
+        self.condition(condition_of(error))
+        self.not_checked(path)
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter of the summary. Rows are counted without it."""

@@ -103,7 +103,7 @@ def parse_rate(text: Any) -> int:
 
 
 def parse_moment(text: Any) -> int:
-    """A time, as ``times.parse_time`` takes it, in epoch milliseconds."""
+    """A time, as ``parse_time`` takes it, in epoch milliseconds."""
     if not isinstance(text, str):
         return int(text)
     with usage_errors(ValueError):

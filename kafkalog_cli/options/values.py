@@ -123,7 +123,7 @@ class Values(msgspec.Struct, frozen=True):
         if "protobuf" in (self.value_as, self.key_as):
             with needing("Protobuf needs the package protobuf", "decode"):
                 import google.protobuf  # noqa: F401
-        with usage_errors(InputError, option="--schemas"):
+        with usage_errors(InputError, option=None if self.schemas is None else "--schemas"):
             given = None if self.schemas is None else Target(self.session.path(self.schemas))
             schemas = schemas_for(targets, given, limits)
         schema_of = dict(map(_schema_of, self.schema_of or ()))

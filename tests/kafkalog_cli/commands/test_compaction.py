@@ -73,6 +73,14 @@ def test_what_if(kafkalog: Kafkalog, sample: Path, truth: dict[str, Any]) -> Non
     kafkalog("--min-cleanable-dirty-ratio", "2", *at).check(2)
 
 
+def test_a_file_is_no_log_and_nothing_is_concluded_of_it(kafkalog: Kafkalog, sample: Path) -> None:
+    file = sample / "node-1" / "meta.properties"
+    alone = kafkalog(file).check(2)
+    assert alone.stderr.count("\n") == 1
+    assert "whole logs" in alone.stderr
+    assert "The cleaner would clean" in kafkalog(file, sample / "node-1").check(2).stderr
+
+
 def test_a_batch_that_cannot_be_read_stops_the_cleaner(
     kafkalog: Kafkalog, sample: Path, truth: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -95,7 +95,9 @@ def test_mistakes(kafkalog: Kafkalog, sample: Path) -> None:
     kafkalog("--retention-ms", "9" * 5000, sample / "node-1").check(2)
     kafkalog("--cleanup-policy", "none", sample / "node-1").check(2)
     log = next((sample / "node-1" / "by-time-0").glob("*.log"))
-    kafkalog(log).check(2)
+    for paths in [log], [log, log]:
+        run = kafkalog(*paths).check(2)
+        assert run.stderr.count("whole logs") == run.stderr.count("\n") == len(paths)  # and no answer
 
 
 def test_without_a_metadata_log_it_judges_by_defaults_and_says_so(

@@ -150,6 +150,14 @@ def test_usage_errors(partition: Path, run_kafkalog_many: RunMany, words: tuple[
     assert message in " ".join(run.check(2).stderr.replace("│", " ").split())
 
 
+@pytest.mark.parametrize("words", [("dump", "--records", *AUTO), ("sql", "SELECT value FROM records")])
+def test_an_error_of_a_path_names_no_option(tmp_path: Path, run_kafkalog_many: RunMany, words: tuple[str, ...]) -> None:
+    text = tmp_path / "notes.txt"
+    text.write_text("no log\n")
+    (run,) = run_kafkalog_many([[*words, text]])
+    assert run.check(2).stderr.startswith(f"kafkalog: {text}: a text file")
+
+
 def test_protobuf_without_its_library(
     partition: Path, monkeypatch: pytest.MonkeyPatch, run_kafkalog_many: RunMany
 ) -> None:
