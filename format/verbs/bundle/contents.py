@@ -66,8 +66,10 @@ class InnerPaths:
         self._roots.sort(key=lambda root: -len(root[0].parts))
 
     def of(self, path: Path) -> str:
-        """The path of a file at or below a source."""
-        place = absolute(path)
+        """The path of a file at or below a source. Bytes that are not UTF-8 are escaped, as Parquet takes none."""
+        return self._of(absolute(path)).encode("utf-8", "backslashreplace").decode("utf-8")
+
+    def _of(self, place: Path) -> str:
         for top, inner in self._roots:
             if place.parts[: len(top.parts)] == top.parts:
                 below = place.parts[len(top.parts) :]

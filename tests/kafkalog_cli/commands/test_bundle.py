@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import re
 import shutil
 import tarfile
@@ -120,6 +121,17 @@ def test_the_bytes_of_headers_come_back(run_kafkalog: Callable[..., Run], data_d
                         assert stored.read(size, position)[0] == original.read_at(position, size)
                         count += 1
         assert count > 50
+
+
+def test_names_that_are_not_utf8(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    node = tmp_path / os.fsdecode(b"node-\xff")
+    for name in b"orders-0", b"odd-\xff-0":
+        write_segment(node / os.fsdecode(name), 0, [batch(0, [b"one", b"two"])])
+    (made,) = run_kafkalog_many([("bundle", node, "--output", tmp_path / "a.tar.zst", *QUICK)])
+    made.check(0)
+    (read,) = run_kafkalog_many([("ls", *JSON, tmp_path / "a.tar.zst")])
+    (row,) = read.check(0).rows("partition")
+    assert (row["topic"], row["log_end_offset"]) == ("orders", 2)
 
 
 def test_damage_is_bundled_with_its_findings(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
