@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-import typer
 
 from format.columns import CLEANER
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
-from kafkalog_cli.options.parsers import parse_count, shown
+from kafkalog_cli.options.parsers import number_to, parse_count
 from kafkalog_cli.options.reading import ConfigSources, JudgedAt, Reading
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
@@ -38,23 +37,12 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-def parse_ratio(text: Any) -> float:
-    """A number from 0 to 1."""
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = -1.0
-    if not 0 <= ratio <= 1:
-        raise typer.BadParameter(f"{shown(str(text))} is not a number from 0 to 1")
-    return ratio
-
-
 class Supposed(msgspec.Struct, frozen=True):
     """The time of the cleaner's run, and configs that override those of every topic."""
 
     judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
     min_cleanable_dirty_ratio: Annotated[
-        float | None, option("Assume this min.cleanable.dirty.ratio for every topic.", metavar="R", parser=parse_ratio)
+        float | None, option("Assume this min.cleanable.dirty.ratio for every topic.", metavar="R", parser=number_to(1))
     ] = None
     min_compaction_lag_ms: Annotated[
         int | None, option("Assume this min.compaction.lag.ms for every topic.", metavar="MS", parser=parse_count)

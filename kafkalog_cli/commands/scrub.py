@@ -19,7 +19,7 @@ from format.timestamps import DAY_MS, iso_time
 from format.wording import counted, duration, listed
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
-from kafkalog_cli.options.parsers import parse_rate
+from kafkalog_cli.options.parsers import number_to, parse_rate
 from kafkalog_cli.options.reading import existing_paths
 from kafkalog_cli.render.table import ShownColumns, human_size
 from kafkalog_cli.runner import Run
@@ -41,6 +41,8 @@ EXAMPLES = (
 #: Without --once the node is listed again after so long, and the metrics are written so often.
 _PASS_S, _METRICS_S, _IDLE_S = 3600.0, 30.0, 600.0
 _NICENESS = 19
+#: The longest period.
+_MOST_DAYS = 36_500
 _COLUMNS = {
     "scrub_directory": ShownColumns(
         (
@@ -67,7 +69,10 @@ class Scrubbed(msgspec.Struct, frozen=True):
     period: Annotated[
         float,
         option(
-            "Verify each segment once in this time; 0 makes all of them due.", metavar="DAYS", min=0, show_default="21"
+            "Verify each segment once in this time; 0 makes all of them due.",
+            metavar="DAYS",
+            parser=number_to(_MOST_DAYS),
+            show_default="21",
         ),
     ] = 21.0
     max_rate: Annotated[

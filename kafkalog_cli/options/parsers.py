@@ -65,6 +65,21 @@ def parse_limit(text: Any) -> int:
     return number
 
 
+def number_to(most: int) -> Callable[[Any], float]:
+    """The parser of a number from 0 to ``most``, which may have a fraction."""
+
+    def parse(text: Any) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= most:
+            raise typer.BadParameter(f"{shown(str(text))} is not a number from 0 to {most}")
+        return number
+
+    return parse
+
+
 def parse_positive(text: Any) -> int:
     """A whole number from 1 to 2^63 - 1."""
     number = parse_count(text)

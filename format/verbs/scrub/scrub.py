@@ -22,7 +22,7 @@ from format import layout
 from format.checks.batches import OffsetChain
 from format.errors import FileChanged, InputError, KafkaLogError
 from format.files import meta_properties, offset_checkpoint
-from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.findings import FINDING_CODES, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.live_broker import is_broker_running, settled
 from format.io.session import is_on_disk
 from format.io.source import FileState
@@ -169,6 +169,8 @@ class _Planner:
             except FileChanged:
                 continue  # a broker deleted it
             except KafkaLogError as error:
+                if error.code not in FINDING_CODES:
+                    raise  # the state cannot be written
                 self._listed.add(str(path.absolute()))
                 self._findings.append(finding_of(error, location_of_directory(path)))
         self._roots.append(str(target.path.absolute()))

@@ -353,6 +353,8 @@ class State:
                 yield self._connection
         except sqlite3.Error as error:
             raise OutputError(f"cannot write the state: {error}", Location(self.path)) from error
+        except UnicodeEncodeError as error:
+            raise InputError("the state takes no name that is not UTF-8", Location(error.object)) from error
 
     def _rows_of(self, row_type: type[RowT], query: str, *values: int) -> list[RowT]:
         """The rows of a query, which begins with FROM, as values of a type."""
@@ -408,6 +410,9 @@ def _connected(path: str, *, is_read_only: bool) -> Iterator[sqlite3.Connection]
     with closing(connection):
         try:
             _prepare(connection, path, is_read_only=is_read_only)
+        except sqlite3.OperationalError as error:  # a full disk, a lock
+            kind = InputError if is_read_only else OutputError
+            raise kind(f"cannot use the state: {error}", Location(path)) from error
         except sqlite3.Error as error:
             raise InputError(f"this is no state of kafkalog scrub: {error}", Location(path)) from error
         yield connection

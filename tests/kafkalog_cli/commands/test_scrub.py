@@ -126,6 +126,8 @@ def test_verify_since(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
         (["--status", "--state", "DB"], 2, "there is no state file"),
         (["NODE", "--state", "DB", "--once", "--history"], 2, "--history goes with --status"),
         (["s3://bucket/node", "--state", "DB", "--once"], 2, "scrub reads disks"),
+        (["NODE", "--state", "DB", "--once", "--period", "nan"], 2, "'nan' is not a number from 0 to"),
+        (["NODE", "--state", "DB", "--once", "--period", "inf"], 2, "'inf' is not a number from 0 to"),
     ],
 )
 def test_refusals(kafkalog: Kafkalog, node: Path, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
@@ -133,6 +135,12 @@ def test_refusals(kafkalog: Kafkalog, node: Path, tmp_path: Path, arguments: lis
     run = kafkalog("scrub", *given).check(code)
     assert words in run.stderr
     assert sorted(each.name for each in node.iterdir()) == ["orders-0"]
+
+
+def test_a_name_that_is_not_utf8_has_no_place_in_the_state(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    odd = node.rename(node.with_name(os.fsdecode(b"node-\xff")))
+    run = kafkalog("scrub", odd, "--state", tmp_path / "scrub.db", "--once").check(2)
+    assert "the state takes no name that is not UTF-8" in run.stderr
 
 
 def test_goes_on_until_it_is_stopped(node: Path, tmp_path: Path) -> None:

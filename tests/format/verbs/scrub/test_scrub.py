@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from format.errors import InputError, Refused
+from format.errors import InputError, OutputError, Refused
 from format.findings import Certainty, Finding
 from format.node.target import targets_at
 from format.timestamps import DAY_MS
@@ -406,3 +406,13 @@ def test_a_state_that_another_process_writes_can_be_read(state_path: Path, one_p
     with writing_state(str(state_path)) as writer, reading_state(str(state_path)) as reader:
         assert isinstance(writer, State)
         assert len(reader.partitions()) == 2
+
+
+def test_a_full_disk_is_not_a_wrong_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("format.verbs.scrub.state._prepare", full)
+    wrong = pytest.raises(OutputError, match="cannot use the state: database or disk is full")
+    with wrong, writing_state(str(tmp_path / "scrub.db")):
+        pass
