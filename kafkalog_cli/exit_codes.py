@@ -99,8 +99,10 @@ def exit_status_rows() -> list[tuple[str, str]]:
 _PARTICIPLES = ("read", "compared")
 #: What the rows of a type are about, where the type does not say it.
 _ROWS_ABOUT = {
+    "broker": "node_role",
     "cleaner": "log",
     "divergence": "partition_compared",
+    "producer": "row",
     "retention_total": "topic",
     "segment_retention": "segment",
     "transaction_total": "partition",

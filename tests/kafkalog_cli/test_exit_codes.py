@@ -54,3 +54,9 @@ def test_only_what_was_found_leaves_a_run_complete():
         Condition.NOTHING_FOUND,
         Condition.FAIL_ON_MET,
     }
+
+
+def test_rows_are_not_counted_as_what_has_several_of_them() -> None:
+    """A producer has a row for each partition, and a node one for each of its roles."""
+    assert Summary("producers", {"producer": 43}).paragraph() == "producers: 43 rows."
+    assert Summary("metadata", {"image": 1, "broker": 2}).paragraph() == "metadata: 1 image, 2 node roles."
