@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 import typer
 
 from format.columns import FINDING, WRITTEN_SEGMENT, RowSchema
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError, KafkaLogError, UnreadableFile
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import SILENT, Condition, Summary, conditions_of
@@ -76,6 +76,7 @@ class Run:
         tables, text and logfmt is written with the rows.
         """
         self.summary = Summary(command)
+        self.left_out: list[str] = []  # paths that ``readable`` left out
         self._session = output.session
         self._judging = judging
         self._fail_on, self._fail_conditions = judging.fail_on, judging.conditions
@@ -238,21 +239,46 @@ class Run:
                 yield each
 
     def results_of_each(
-        self, paths: Sequence[str], targets: Sequence[Target], of_target: Callable[[Target], Iterable[ItemT | Finding]]
+        self, targets: Sequence[Target], of_target: Callable[[Target], Iterable[ItemT | Finding]]
     ) -> Iterator[ItemT]:
         """The results for one target after another; the run continues without a target that gives an input error.
 
         Raises the last InputError where every target gives one: a command that read nothing has no answer.
         """
         left = len(targets)
-        for path, target in zip(paths, targets, strict=True):
+        for target in targets:
             try:
                 yield from self.results(of_target(target))
             except InputError as error:
                 left -= 1
                 if not left:
                     raise
-                self._leave_out(path, error)
+                self._leave_out(str(target.path), error)
+
+    def readable(self, targets: Sequence[Target]) -> list[Target]:
+        """The targets without those whose directory this user or this machine cannot list, which are left out.
+
+        Raises the error where that is each of them. Tasks of a cluster list what they read themselves.
+        """
+        if self._session.cluster is not None:
+            return list(targets)
+        left: list[Target] = []
+        unreadable: list[tuple[Target, UnreadableFile]] = []
+        for each in targets:
+            try:
+                _ = each.kind
+            except UnreadableFile as error:
+                unreadable.append((each, error))
+                continue
+            except InputError:
+                pass  # raised again where the target is read
+            left.append(each)
+        for each, refused in unreadable:
+            if not left:
+                raise refused
+            self._leave_out(str(each.path), refused)
+            self.left_out.append(printable(str(each.path)))
+        return left
 
     def condition(self, condition: Condition) -> None:
         """Add a condition that determines the exit code, such as NOTHING_FOUND."""

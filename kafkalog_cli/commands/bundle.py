@@ -72,7 +72,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     if names is not None:
         render, no_report = None, "names are redacted"
     with Run("bundle", Output(archive.quiet, work.session), judging, paths=paths) as run:
-        targets = targets_at(map(work.session.path, paths))
+        targets = run.readable(targets_at(map(work.session.path, paths)))
         output = open_output(archive.output, paths)
         try:
             terms = BundleTerms(

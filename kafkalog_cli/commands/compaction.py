@@ -71,7 +71,7 @@ def compaction(
     from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 
     with Run("compaction", output, judging, paths=reading.paths, main_schema=CLEANER, columns=_COLUMNS) as run:
-        targets = reading.targets()
+        targets = run.readable(reading.targets())
         options = {
             "min.cleanable.dirty.ratio": supposed.min_cleanable_dirty_ratio,
             "min.compaction.lag.ms": supposed.min_compaction_lag_ms,
@@ -88,7 +88,7 @@ def compaction(
         logs = []
         run.hold()
         of_target = partial(judged.of_target, jobs=work.process_count, advance=advance)
-        for log in run.results_of_each(reading.paths, targets, of_target):
+        for log in run.results_of_each(targets, of_target):
             if run.is_readable:
                 logs.append(log)
             else:

@@ -71,7 +71,7 @@ def diff(
 
     with Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, columns=_COLUMNS) as run:
         run.hold()
-        targets = targets_at(map(work.session.path, paths))
+        targets = run.readable(targets_at(map(work.session.path, paths)))
         shown = _Shown(
             run,
             shows_partitions=output.chosen_columns is not None,

@@ -57,7 +57,7 @@ def doctor(
     from format.verbs.report.terms import ReportTerms
 
     with Run("doctor", output, judging, paths=paths, main_schema=DIAGNOSIS) as run:
-        targets = targets_at(map(work.session.path, paths), takes_empty=True)
+        targets = run.readable(targets_at(map(work.session.path, paths), takes_empty=True))
         bundles = bundles_of(work.session, paths)
         terms = ReportTerms(
             time.time_ns() // 1_000_000,
@@ -83,6 +83,7 @@ def doctor(
         for found in making.findings():
             run.judge(found)
         made = making.finish()
+        made.leave_out(run.left_out)
         run.judge_report(made)
         run.counts(made.counts)
         run.not_checked(*made.not_known)

@@ -117,10 +117,9 @@ def dump(
         extra_columns=depth.extra.names,
     )
     schema = record_schema(depth.extra.names | depth.values.columns) if depth.records else None
-    targets = reading.where.targets(reading.as_kind.kind)
     with (
         Run("dump", output, judging, paths=reading.where.paths, main_schema=schema, columns=_COLUMNS) as run,
-        depth.tiering.joined(run, targets, guards.limits),
+        depth.tiering.joined(run, targets := reading.where.targets(run, reading.as_kind.kind), guards.limits),
     ):
         if depth.records and not (depth.raw and not depth.values.is_asked):
             terms = replace(terms, decoding=depth.values.decoding(run, targets, guards.limits))

@@ -126,11 +126,10 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
         raise typer.BadParameter("give exactly one of TOPIC-P:OFFSET, --offset, --timestamp and --max-timestamp")
     if where.place is not None:
         sought = replace(sought, offset=where.place.offset)
-    targets = where.targets()
     schema = STEP if sought.explain else MATCH
     with (
         Run("find", output, judging, paths=where.paths, main_schema=schema, columns=_COLUMNS) as run,
-        sought.tiering.joined(run, targets, guards.limits),
+        sought.tiering.joined(run, targets := where.targets(run), guards.limits),
     ):
         is_found = False
         for target in targets:

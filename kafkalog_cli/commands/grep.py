@@ -195,8 +195,6 @@ def grep(
         wanted.invert,
     )
     targets = targets_at(map(work.session.path, paths), as_kind.kind)
-    for target in targets:
-        _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches
     schema_of = verb.context_schema if around.is_wanted else record_schema
     schema = FILE_MATCH if is_per_file else schema_of(around.extra.names | around.values.columns)
@@ -204,8 +202,10 @@ def grep(
     limit = wanted.rows.limit
     with (
         Run("grep", output, judging, paths=paths, main_schema=schema, columns=shown) as run,
-        wanted.tiering.joined(run, targets, guards.limits),
+        wanted.tiering.joined(run, targets := run.readable(targets), guards.limits),
     ):
+        for target in targets:
+            _check_searchable(target)
         run.highlight(_highlight(criteria))
         marks = RecordMarks(targets, guards.limits, shows_visibility=not wanted.following.follow)
         decoding = around.values.decoding(run, targets, guards.limits)

@@ -107,7 +107,7 @@ def groups(
     terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
     schema = GROUP_COMMIT if listed.history else GROUP_OFFSET
     with Run("groups", output, judging, paths=paths, main_schema=schema, columns=_COLUMNS) as run:
-        reading = GroupsReading(targets_at(map(work.session.path, paths)), terms)
+        reading = GroupsReading(run.readable(targets_at(map(work.session.path, paths))), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
         if not listed.history:

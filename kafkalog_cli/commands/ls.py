@@ -182,7 +182,7 @@ def ls(
     schema = _main_schema(targets[0], segments)
     with (
         Run("ls", output, judging, paths=reading.paths, main_schema=schema, columns=_COLUMNS) as run,
-        listed.tiering.joined(run, targets, guard.limits),
+        listed.tiering.joined(run, targets := run.readable(targets), guard.limits),
     ):
         if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")
@@ -199,8 +199,8 @@ def ls(
             _context(targets, guard.limits) if listed.scan else None,
         )
         try:
-            for path, target in zip(reading.paths, targets, strict=True):
-                with run.leaving_out(path):
+            for target in targets:
+                with run.leaving_out(str(target.path)):
                     for item in listings(target, terms):
                         shown.take(item)
         finally:
@@ -236,9 +236,9 @@ def _list_usage(
 
     by = listed.by or ""
     terms = listed.recompression.terms()
-    targets = reading.targets()
     columns = {"disk_usage": _usage_columns(terms is not None)}
     with Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, columns=columns) as run:
+        targets = run.readable(reading.targets())
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
         found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)
         usages = list(run.results(found))

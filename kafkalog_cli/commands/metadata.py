@@ -139,7 +139,9 @@ def metadata(
                 run.write(METADATA_CHANGE, (row,), only=lambda row: moment.every_row)
 
         run.hold()
-        result = metadata_at(reading.targets(), moment.terms(guards.limits), take_change if moment.history else None)
+        result = metadata_at(
+            run.readable(reading.targets()), moment.terms(guards.limits), take_change if moment.history else None
+        )
         missing = result.missing_topics()
         known = result.state.image.names.values()
         absent = [f"There is no topic {topic} in the metadata.{did_you_mean(topic, known)}" for topic in missing]
@@ -165,7 +167,7 @@ def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: 
     if excluded is not None:
         raise typer.BadParameter(f"{excluded} cannot be used with --schemas")
     with Run("metadata", output, judging, paths=reading.paths, main_schema=SCHEMA_VERSION, columns=_COLUMNS) as run:
-        found = subjects(reading.targets(), moment.as_of.at, guards.limits)
+        found = subjects(run.readable(reading.targets()), moment.as_of.at, guards.limits)
         run.conclude(found.sentence())
         run.findings(found.schemas.findings)
         run.write(SCHEMA_VERSION, found.rows())

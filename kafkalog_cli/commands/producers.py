@@ -106,7 +106,7 @@ def producers(
         raise typer.BadParameter("--within is for --duplicates")
     schema = REPEATED_RECORDS if asked.duplicates else PRODUCER
     with Run("producers", output, judging, paths=paths, main_schema=schema, columns=_COLUMNS) as run:
-        targets = targets_at(map(work.session.path, paths))
+        targets = run.readable(targets_at(map(work.session.path, paths)))
         run.hold()
         producer_id = wanted.producer_id
         if asked.record is not None:

@@ -56,7 +56,7 @@ def quorum(
 
     with Run("quorum", output, judging, paths=reading.paths, main_schema=QUORUM_LOG, columns=_COLUMNS) as run:
         run.hold()
-        result = quorum_at(reading.targets(), guards.limits)
+        result = quorum_at(run.readable(reading.targets()), guards.limits)
         listed = {each.row for each in furthest_of_each(result.lost.changes)[:_MOST_CHANGES]}
         for schema, rows in result.rows():
             if schema is QUORUM:

@@ -86,13 +86,14 @@ def report(
 
                 making = TableReport([work.session.path(path) for path in paths], terms)
             else:
-                targets = targets_at(map(work.session.path, paths), takes_empty=True)
+                targets = run.readable(targets_at(map(work.session.path, paths), takes_empty=True))
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
                 terms = replace(terms, advance=progress.advance, bundles=_bundles_of(work.session, paths, document))
                 making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)
             made = making.finish()
+            made.leave_out(run.left_out)
             for part in render(made):
                 output.write(part.encode())
             output.publish()

@@ -80,7 +80,7 @@ def retention(
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
     with Run("retention", output, judging, paths=reading.paths, main_schema=main_schema, columns=_COLUMNS) as run:
-        targets = reading.targets()
+        targets = run.readable(reading.targets())
         options = {
             "retention.ms": supposed.retention_ms,
             "retention.bytes": supposed.retention_bytes,
@@ -95,7 +95,7 @@ def retention(
         segments = []
         run.hold()
         of_target = partial(judged.of_target, jobs=work.process_count, advance=advance)
-        for row in run.results_of_each(reading.paths, targets, of_target):
+        for row in run.results_of_each(targets, of_target):
             if supposed.totals:
                 continue
             if not run.is_readable:

@@ -146,7 +146,7 @@ def sql(
         if len(statements) > 1 and (output.is_parquet or run.format_name == _OF_ONE_TABLE):
             kind = "a Parquet file" if output.is_parquet else "CSV"
             raise BadQuery(f"{kind} has one table, and there are {len(statements)} statements")
-        targets = tuple(targets_at(map(pacing.session.path, question.paths)))
+        targets = tuple(run.readable(targets_at(map(pacing.session.path, question.paths))))
         advance = run.progress_of_logs(targets)
         decoding = cache(lambda: values.by_options(targets, guards.limits))
         if values.is_asked:

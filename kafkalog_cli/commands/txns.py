@@ -113,7 +113,7 @@ def txns(
     )
     terms = _terms(wanted, aborting, guards.limits)
     with Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, columns=_COLUMNS) as run:
-        targets = targets_at(map(work.session.path, paths))
+        targets = run.readable(targets_at(map(work.session.path, paths)))
         if wanted.following.follow:
             items: Iterator[Row | Finding] = followed(
                 run, targets, lambda following: verb.follow_transactions(targets, terms, following)

@@ -143,7 +143,7 @@ def verify(
     partition_counts = _partition_counts(places, targets, guards.limits)
     with (
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
-        depth.tiering.joined(run, targets, guards.limits) as tiered,
+        depth.tiering.joined(run, targets := run.readable(targets), guards.limits) as tiered,
         _verified_files(depth.since) as is_verified,
     ):
         compacted_topics = verb.compacted_topics_at(targets, guards.limits)

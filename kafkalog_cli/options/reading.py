@@ -197,9 +197,9 @@ class PlaceAndPaths(msgspec.Struct, frozen=True):
     def paths(self) -> list[str]:
         return self.words if self.place is None else self.words[1:]
 
-    def targets(self, kind: Kind | None = None) -> list[Target]:
-        """The targets at the paths, with a place those of its replicas. Raises a usage error where there is none."""
-        targets = targets_at([self.session.path(each) for each in self.paths], kind)
+    def targets(self, run: Run, kind: Kind | None = None) -> list[Target]:
+        """The readable targets at the paths, with a place those of its replicas: a usage error where there is none."""
+        targets = run.readable(targets_at([self.session.path(each) for each in self.paths], kind))
         if self.place is None:
             return targets
         name = f"{self.place.topic}-{self.place.partition}"

@@ -15,6 +15,7 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.cluster_context import ContextTerms
 from format.verbs.doctor.diagnosis import Diagnosis
+from format.wording import listed
 
 ItemT = TypeVar("ItemT")
 
@@ -94,6 +95,13 @@ class Report(msgspec.Struct):
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""
         return self.tables.setdefault(schema.type, ReportTable(schema, most))
+
+    def leave_out(self, paths: Sequence[str]) -> None:
+        """Say of paths that nothing of them could be read."""
+        if paths:
+            self.is_incomplete = True
+            self.note(f"{each}, which cannot be listed" for each in paths)
+            self.not_known.insert(0, f"what is in {listed(paths)}, which cannot be listed")
 
     def note(self, words: Iterable[str]) -> None:
         """Add notes on what was not checked, each once."""
