@@ -17,7 +17,7 @@ from format.errors import KafkaLogError
 from format.findings import Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
-from format.layout import CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
+from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
 from format.limits import Limits
 from format.location import Location
 from format.verbs.boot import log_manager, quorum
@@ -262,7 +262,7 @@ def _note_space(log_dirs: list[Path], result: BootResult) -> None:
             result.not_checked.append(f"whether the disk has room: {path} has {words}; {need}")
 
 
-#: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
+#: Without a file of KRaft the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
 NEWEST, LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 
 
@@ -279,7 +279,8 @@ def refusal_findings(
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    version = NEWEST if is_there(log_dir / METADATA_PARTITION) else LAST_WITH_ZOOKEEPER
+    is_kraft = any(is_there(log_dir / name) for name in (METADATA_PARTITION, BOOTSTRAP_CHECKPOINT))
+    version = NEWEST if is_kraft else LAST_WITH_ZOOKEEPER
     kept = {} if kept is None else kept
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
     result = boot([log_dir], terms)

@@ -385,3 +385,13 @@ def test_a_broker_with_zookeeper_stops_without_any_good_directory(node: Node) ->
     (node.first / "meta.properties").write_bytes(b"version=zero\nnode.id=1\n")
     message = only(booted(node, BootTerms(version=(3, 9))), Action.REFUSE).broker_message
     assert message == "No readable meta.properties files found."
+
+
+def test_a_second_log_directory_of_kraft_without_its_identity_is_refused(data_dir: Path, tmp_path: Path) -> None:
+    """It has no metadata log; that it was formatted for KRaft is known by bootstrap.checkpoint."""
+    disk = tmp_path / "node-1-0"
+    shutil.copytree(data_dir / "field" / "4.3.1-jbod" / "node-1-0", disk)
+    (disk / "meta.properties").unlink()
+    assert [each.code for each in refusal_findings(disk, DEFAULT_LIMITS)] == ["boot-refused"]
+    (disk / "bootstrap.checkpoint").unlink()
+    assert list(refusal_findings(disk, DEFAULT_LIMITS)) == [], "a broker with ZooKeeper makes the file"
