@@ -104,6 +104,11 @@ class Scrubbed(msgspec.Struct, frozen=True):
             raise typer.BadParameter("no PATH: give the log directories of a node, or --status or --compare")
         if self.compare is None and self.state is None:
             raise typer.BadParameter("no --state: give the file in which to keep what was verified when")
+        of_scrubbing = {"--once": self.once, "--max-rate": self.max_rate}
+        unused = of_scrubbing if self.status else {**of_scrubbing, "--state": self.state, "--metrics": self.metrics}
+        given = [name for name, value in unused.items() if value] if asked else []
+        if given:
+            raise typer.BadParameter(f"{given[0]} does not go with {asked[0]}")
         if self.history and not self.status:
             raise typer.BadParameter("--history goes with --status")
 

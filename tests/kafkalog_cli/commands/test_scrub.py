@@ -125,6 +125,8 @@ def test_verify_since(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
         (["NODE", "--state", "DB", "--once", "--metrics", "NODE/m.prom"], 5, "nothing is written"),
         (["--status", "--state", "DB"], 2, "there is no state file"),
         (["NODE", "--state", "DB", "--once", "--history"], 2, "--history goes with --status"),
+        (["--status", "--state", "DB", "--once"], 2, "--once does not go with --status"),
+        (["--compare", "DB", "DB", "--metrics", "m.prom"], 2, "--metrics does not go with --compare"),
         (["s3://bucket/node", "--state", "DB", "--once"], 2, "scrub reads disks"),
         (["NODE", "--state", "DB", "--once", "--period", "nan"], 2, "'nan' is not a number from 0 to"),
         (["NODE", "--state", "DB", "--once", "--period", "inf"], 2, "'inf' is not a number from 0 to"),
