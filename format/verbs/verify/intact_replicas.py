@@ -22,6 +22,7 @@ from format.layout import CLUSTER_METADATA_TOPIC, LOG_SUFFIX
 from format.limits import Limits
 from format.log.batch_chunk import BatchRange
 from format.node.log_dir import Kind
+from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, is_covered, merged, without
 from format.scan.progress import no_progress
@@ -266,6 +267,21 @@ class ReplicasAtHand:
         self._replicas: list[Replica] | None = None
         self._compared: dict[Path, list[ReplicaResult]] = {}
 
+    def is_assigned(self, directory: Path) -> bool:
+        """Whether the best metadata at the paths assigns the replica in a directory to its node."""
+        try:
+            context, partition = self.context, read_partition(directory)
+        except KafkaLogError:
+            return False
+        return context.node_id_of(partition) in context.assignment_of(partition).replicas
+
+    @property
+    def context(self) -> ClusterContext:
+        """That of the best metadata log at the paths, which is read once. Raises KafkaLogError."""
+        if self._context is None:
+            self._context = read_context(self._targets, ContextTerms(limits=self._limits))
+        return self._context
+
     def advised(self, found: Finding, *, is_end: bool = False) -> Finding:
         """The finding, with the remedy as its next step, where one is known. ``is_end``: the log lost its end."""
         if found.lost_offsets is None or found.location.topic in (None, CLUSTER_METADATA_TOPIC):
@@ -293,10 +309,8 @@ class ReplicasAtHand:
         own = next((each for each in self._replicas if str(each.path) == str(damaged)), None)
         if own is None or own.partition.key is None:
             return None
-        if self._context is None:
-            self._context = read_context(self._targets, ContextTerms(limits=self._limits))
         others = [each for each in self._replicas if _is_other(each, own)]
-        assignment = self._context.assignment_of(own.partition, own.topic_id)
+        assignment = self.context.assignment_of(own.partition, own.topic_id)
         judged = [OtherReplica(each, self._problem(own, each, offsets)) for each in others]
         if deep and any(not each.problem for each in judged):
             results = self._results(own, others, assignment)

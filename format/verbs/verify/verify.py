@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -481,18 +481,24 @@ def _topic_ids(targets: Sequence[Target], limits: Limits, told: set[str]) -> lis
 
 
 def _advised(findings: Iterable[Finding], targets: Sequence[Target], limits: Limits) -> Iterator[Finding]:
-    """The findings, with a next step by the other replicas of a damaged one, which are read at the first damage."""
-    at_hand: ReplicasAtHand | None = None
+    """The findings, with a next step by the other replicas of a damaged one, which are read at the first damage.
+
+    A stray by the metadata log of its own node is none where later metadata at the targets assigns it to the node: a
+    broker fetches that before it looks at its logs.
+    """
+
+    @cache
+    def at_hand() -> ReplicasAtHand:
+        from format.verbs.verify.intact_replicas import ReplicasAtHand  # imports diff, too
+
+        return ReplicasAtHand(targets, limits)
+
     for found in findings:
         is_end = found.code in AT_THE_END
-        if found.lost_offsets is None or not (is_end or found.code in INSIDE_A_LOG):
+        if found.lost_offsets is not None and (is_end or found.code in INSIDE_A_LOG):
+            yield at_hand().advised(found, is_end=is_end)
+        elif found.code != "replica-stray" or not at_hand().is_assigned(Path(found.location.path)):
             yield found
-            continue
-        if at_hand is None:
-            from format.verbs.verify.intact_replicas import ReplicasAtHand  # imports diff, too
-
-            at_hand = ReplicasAtHand(targets, limits)
-        yield at_hand.advised(found, is_end=is_end)
 
 
 def _findings(

@@ -12,7 +12,7 @@ from format.findings import Finding, Severity
 from format.node.target import Target
 from format.verbs.verify.verify import Level, VerifyTerms, verify_all
 from tests.building import batches, write_segment
-from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_voters
 
 NEW, OLD = topic_id_of("orders"), topic_id_of("extra-0")
 
@@ -104,6 +104,17 @@ def test_a_topic_that_is_gone_by_the_newest_metadata(tmp_path: Path) -> None:
     (stray,) = found(fresh, stale)
     assert (stray.code, stray.expected, stray.actual) == ("replica-stray", None, OLD)
     assert "the topic orders does not exist any more: it was deleted;" in stray.message
+
+
+def test_a_log_is_no_stray_where_the_newest_metadata_assigns_it(tmp_path: Path) -> None:
+    """A broker fetches what its own metadata log lacks before it looks at its logs; tried with 4.4.0."""
+    one, two, three = (node(tmp_path, number, NEW) for number in (1, 2, 3))
+    write_voters(write_metadata_log(one, "before"), (1, 2))
+    assert [each.code for each in found(one)] == ["replica-stray"], "nothing later is here"
+    write_voters(write_metadata_log(two, "orders", replicas=(1, 2), isr=(1,), extra_topics=3), (1, 2))
+    assert found(one, two) == []
+    write_voters(write_metadata_log(three, "orders", replicas=(2, 3), isr=(2,), leader=2, extra_topics=3), (1, 2))
+    assert [each.location.path for each in found(one, three)] == [str(one / "orders-0")]
 
 
 def test_damaged_metadata_proves_nothing(tmp_path: Path) -> None:
