@@ -319,9 +319,9 @@ def empty_range_words(targets: Iterable[Target], selection: Selection, limits: L
     directories = (each for each in targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION))
     for partition in (partition for each in directories for partition in each.partitions()):
         if len(parts) == _MOST_NAMED:
-            return f"The range is empty: {'; '.join(parts)}; and so on."
+            return f"No record in the range: {'; '.join(parts)}; and so on."
         parts.append(_held(partition, by_time, limits))
-    return f"The range is empty: {'; '.join(parts)}." if parts else ""
+    return f"No record in the range: {'; '.join(parts)}." if parts else ""
 
 
 def _held(partition: Partition, by_time: bool, limits: Limits) -> str:
@@ -332,7 +332,7 @@ def _held(partition: Partition, by_time: bool, limits: Limits) -> str:
     start = partition.segments[0].base_offset
     if end <= start:
         return f"{name} is empty, at offset {end}"
-    words = f"{name} has offsets {start} to {end - 1}"
+    words = f"the log of {name} goes from offset {start} to {end - 1}"
     newest = find_max_timestamp(partition, past_high_watermark=True, limits=limits).match if by_time else None
     if newest is None or newest.timestamp is None:
         return words

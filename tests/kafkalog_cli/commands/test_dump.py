@@ -44,7 +44,7 @@ def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many
             [write_segment(tmp_path / "empty-0", 0, []).parent],
         )
     )
-    held_words = "The range is empty: t-0 has offsets 0 to 11"
+    held_words = "No record in the range: the log of t-0 goes from offset 0 to 11"
     for run in (past, early):
         assert run.check(0).stderr == f"{held_words}.\n"
     largest = "2023-11-14T22:13:20.011Z"
