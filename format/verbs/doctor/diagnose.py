@@ -18,8 +18,7 @@ from format.timestamps import iso_time
 from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
 from format.verbs.doctor import cluster, usage
 from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
-from format.verbs.doctor.evidence import Evidence, directory_of, is_unreadable_here, place_of
-from format.verbs.ls.partition_listing import PartitionListing
+from format.verbs.doctor.evidence import Evidence, is_unreadable_here, place_of
 from format.verbs.report.terms import Report
 from format.verbs.retention import modified_ms, read_segment_times, until_words
 from format.verbs.txns.txns import MAX_TRANSACTION_TIMEOUT_MS, TransactionTerms
@@ -137,10 +136,9 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     rebuilt = {each.location.path for each in evidence.findings if _lacks_offset_index(each)}
-    assigned = {each.path for each in evidence.partitions if _is_assigned(evidence, each)}
     for each in evidence.findings:
         code = _code_of(each)
-        if each.code in _BY_OWN_METADATA and place_of(each) in assigned:
+        if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
         if each.code == "index-missing" and each.location.path in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
@@ -149,15 +147,6 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     for (code, place), alike in groups.items():
         alike.sort(key=lambda each: (-each.severity, each.location.path, each.location.position or 0))
         yield _of_alike(evidence, code, place, alike)
-
-
-def _is_assigned(evidence: Evidence, listing: PartitionListing) -> bool:
-    """Whether the best metadata at hand assigns a directory to its node, by its topic id."""
-    image = evidence.context.image
-    if image is None or listing.topic_id is None or listing.partition is None:
-        return False
-    state = image.partitions.get((listing.topic_id, listing.partition))
-    return state is not None and evidence.context.node_id_at(directory_of(listing)) in state.replicas
 
 
 def _code_of(found: Finding) -> str | None:
