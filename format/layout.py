@@ -365,12 +365,19 @@ LAYOUTS = (
 
 
 def string_hash(text: str) -> int:
-    """The hash of a string in Java, 32 bits: over UTF-16 units. It chooses the partition of a coordinator.
-
-    Source: java.lang.String.hashCode, GroupCoordinatorService.partitionFor.
-    """
+    """The hash of a string in Java, 32 bits: over UTF-16 units (java.lang.String.hashCode)."""
     result = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
         result = (31 * result + (high << 8 | low)) & 0xFFFFFFFF
     return result
+
+
+def coordinator_partition(name: str, partition_count: int) -> int:
+    """The partition of __consumer_offsets or __transaction_state that holds a group or a transactional id.
+
+    It is the absolute value of the name's hash; the smallest number, whose absolute value does not fit, counts as 0.
+    Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor, clients Utils.abs.
+    """
+    digest = string_hash(name)
+    return min(digest, (1 << 32) - digest) % (1 << 31) % partition_count

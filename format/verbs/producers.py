@@ -173,6 +173,14 @@ class ProducerTerms(msgspec.Struct, frozen=True):
     topics: frozenset[str] = frozenset()
     limits: Limits = DEFAULT_LIMITS
 
+    @property
+    def who(self) -> str:
+        """The selected producer in words, such as "producer 4"; empty where all are shown."""
+        ids = "" if self.producer_id is None else f"producer {self.producer_id}"
+        if self.transactional_id is None:
+            return ids
+        return f"{ids or 'a producer'} with the transactional id {self.transactional_id}"
+
 
 @dataclass(slots=True)
 class PartitionProducers:
@@ -265,12 +273,16 @@ def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any
             )
 
 
-def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int) -> str:
+def producer_sentence(rows: Sequence[tuple[Any, ...]], partition_count: int, who: str = "") -> str:
     """How many producers and batches the rows of columns.PRODUCER have; batches without an id are no one producer's.
+
+    ``who``: the selected producer, if one was asked for.
 
     The sequences that have gaps or duplicates are counted, and the first of them is named. Gaps are no loss where
     compaction may have made them, so the sentence says that.
     """
+    if who and not rows:
+        return f"No batch of {who} in {counted(partition_count, 'partition')}."
     column = PRODUCER.names.index
     known = [row for row in rows if row[column("producer_id")] != layout.NO_PRODUCER_ID]
     unknown = [row for row in rows if row[column("producer_id")] == layout.NO_PRODUCER_ID]

@@ -389,6 +389,9 @@ def repeat_sentences(result: RepeatedRecords, terms: ProducerTerms, within: str)
     if not found:
         count = sum(each.record_count for each in result.partitions.values())
         place = counted(len(result.partitions), "partition")
+        if terms.who:
+            read = f"Of {counted(count, 'record')} read in {place}, none of {terms.who}"
+            return [f"{read} repeats one at most {within} before it, or is repeated so."]
         return [f"None of the {counted(count, 'record')} read in {place} repeats one at most {within} before it."]
     found.sort(key=lambda item: KINDS.index(item[1][0][0]))
     sentences = []

@@ -11,10 +11,11 @@ from format.columns import PRODUCER, REPEATED_RECORDS
 from format.layout import NO_PRODUCER_ID
 from format.node.target import Target, targets_at
 from format.scan.progress import Advance
+from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_duration
-from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics
+from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics, unknown_id_words
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run
@@ -127,8 +128,14 @@ def producers(
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(verb.producer_rows(result, terms))
         say_absent_topics(run, result, terms.topics)
-        wrote = "" if asked.record is None or producer_id is None else _wrote_words(asked.record, producer_id, rows)
-        run.conclude(wrote, verb.producer_sentence(rows, len(result.partitions)))
+        unknown = unknown_id_words(run, result, terms.transactional_id, guards.limits)
+        record_words = (
+            "" if asked.record is None or producer_id is None else _wrote_words(asked.record, producer_id, rows)
+        )
+        wrote_words = verb.producer_sentence(rows, len(result.partitions), terms.who)
+        if terms.who and not rows and unknown is None:
+            run.condition(Condition.NOTHING_FOUND)
+        run.conclude(unknown or record_words, "" if unknown else wrote_words)
         if run.is_readable:
             rows.sort(key=lambda row: (not verb.has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
@@ -148,7 +155,8 @@ def _show_repeats(
     result = RepeatedRecords(tuple(targets))
     run.findings(result.read(terms, within_ms, jobs=jobs, advance=advance))
     say_absent_topics(run, result, terms.topics)
-    run.conclude(*repeat_sentences(result, terms, f"{within_ms / 1000:g} s"))
+    unknown = unknown_id_words(run, result, terms.transactional_id, terms.limits)
+    run.conclude(*([unknown] if unknown else repeat_sentences(result, terms, f"{within_ms / 1000:g} s")))
     run.write(REPEATED_RECORDS, repeated_rows(result, terms))
     run.not_checked(*result.not_checked())
 

@@ -15,7 +15,7 @@ from format.node.target import targets_at
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
 from kafkalog_cli.options.parsers import parse_count
-from kafkalog_cli.options.reading import Following, Paths, Writers, say_absent_topics
+from kafkalog_cli.options.reading import Following, Paths, Writers, say_absent_topics, unknown_id_words
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns, TableColumns
 from kafkalog_cli.runner import Run
@@ -127,7 +127,11 @@ def txns(
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         opened = verb.open_transactions(result, terms)
         say_absent_topics(run, result, terms.topics)
-        run.conclude(*(verb.sentences(result, opened, terms) if result.partitions or not terms.topics else ()))
+        unknown = unknown_id_words(run, result, terms.transactional_id, guards.limits)
+        if unknown is not None:
+            run.conclude(unknown)
+        elif result.partitions or not terms.topics:
+            run.conclude(*verb.sentences(result, opened, terms))
         if run.is_readable:
             opened.sort(key=lambda each: not each.is_hanging)
         run.write(TRANSACTION, (verb.open_row(each, terms) for each in opened))

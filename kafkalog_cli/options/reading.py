@@ -421,3 +421,13 @@ def say_absent_topics(run: Run, replicas: Replicas[Any], wanted: frozenset[str])
     for words in replicas.absent_words(wanted):
         run.say_now(words)
         run.condition(Condition.NOTHING_FOUND)
+
+
+def unknown_id_words(run: Run, replicas: Replicas[Any], transactional_id: str | None, limits: Limits) -> str | None:
+    """The answer where no producer of the wanted transactional id is known; adds the condition. None for another."""
+    absence = None if transactional_id is None else replicas.no_producer_words(transactional_id, limits)
+    if absence is None:
+        return None
+    words, is_proven = absence
+    run.condition(Condition.NOTHING_FOUND if is_proven else Condition.INCOMPLETE)
+    return words

@@ -20,8 +20,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from format.findings import Severity
+from format.layout import coordinator_partition
 from format.node.target import Target
-from format.verbs.groups.replicas import partition_of_group
 from format.verbs.verify.verify import VerifyTerms, verify
 from tests.corpora import REPOSITORY
 from tests.oracle.broker import Broker
@@ -74,8 +74,8 @@ class Verdict:
 def names_of(case: Case, number: int) -> tuple[str, str]:
     """The names of the sound records before and after the odd ones."""
     return (
-        named(BEFORE, number, PARTITION_COUNT, partition_of_group),
-        named(AFTER, number, PARTITION_COUNT, partition_of_group),
+        named(BEFORE, number, PARTITION_COUNT, coordinator_partition),
+        named(AFTER, number, PARTITION_COUNT, coordinator_partition),
     )
 
 

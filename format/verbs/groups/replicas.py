@@ -15,7 +15,7 @@ from format.files import partition_metadata, time_index
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.layout import CONSUMER_OFFSETS_TOPIC as OFFSETS_TOPIC
-from format.layout import string_hash
+from format.layout import coordinator_partition
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchRange
@@ -222,7 +222,7 @@ class Coordinators(msgspec.Struct, frozen=True):
 
     def partition_of(self, group: str) -> int | None:
         """The partition that holds a group, None where the number of partitions is not known."""
-        return partition_of_group(group, self.count) if self.count else None
+        return coordinator_partition(group, self.count) if self.count else None
 
     def unknown(self, groups: Iterable[str]) -> dict[str, str]:
         """The groups that may be in a partition that was not read, each with that partition in words."""
@@ -246,13 +246,3 @@ class Coordinators(msgspec.Struct, frozen=True):
     def not_read(self) -> str:
         """A note about the groups that the answer cannot have."""
         return f"groups in {counted(len(self.missing), 'partition')} of {OFFSETS_TOPIC}: not at the paths"
-
-
-def partition_of_group(group: str, partition_count: int) -> int:
-    """The partition of __consumer_offsets that holds a group (GroupMetadataManager.partitionFor).
-
-    It is the absolute value of the hash of the group's name as a Java string; the smallest number, whose absolute value
-    does not fit, counts as 0 (clients Utils.abs).
-    """
-    digest = string_hash(group)
-    return min(digest, (1 << 32) - digest) % (1 << 31) % partition_count

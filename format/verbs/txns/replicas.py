@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -13,7 +13,7 @@ from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, Severity, finding_of
 from format.internal_topics.decoder import TRANSACTION_STATUSES, decoder_for
 from format.internal_topics.record_check import InternalRecordCheck
-from format.layout import TRANSACTION_STATE_TOPIC
+from format.layout import TRANSACTION_STATE_TOPIC, coordinator_partition
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.read_records import record_tables
@@ -29,6 +29,9 @@ from format.scan.selection import Selection
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.log_headers import log_parts
 from format.wording import did_you_mean
+
+if TYPE_CHECKING:
+    from format.state.cluster_context import ClusterContext
 
 #: The version and the producer id, with which a value of every version begins.
 _PRODUCER = struct.Struct(">hq")
@@ -232,7 +235,8 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
     """The replicas with the longest logs at some targets, by topic and partition.
 
     ``ids`` is the state from the records of __transaction_state, ``topics`` the topics of all partitions there, read or
-    not, and ``skipped`` the number of directories without replicas.
+    not, and ``skipped`` the number of directories without replicas. ``context``: that of the targets, if it was read
+    before.
     """
 
     targets: tuple[Target, ...] = ()
@@ -240,6 +244,35 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
     partitions: dict[tuple[str | None, int | None], ReplicaT] = msgspec.field(default_factory=dict)
     topics: set[str] = msgspec.field(default_factory=set)
     skipped: int = 0
+    context: ClusterContext | None = None
+
+    def has_all_coordinators(self, limits: Limits) -> bool:
+        """Whether every partition of __transaction_state was read: a producer in none of them has no coordinator."""
+        count = self._coordinator_count(limits) if self.ids.partitions else 0
+        return count > 0 and self.ids.partitions >= set(range(count))
+
+    def no_producer_words(self, transactional_id: str, limits: Limits) -> tuple[str, bool] | None:
+        """A sentence that a transactional id has no known producer, and whether that is proven; None if it has one."""
+        if self.ids.producers_of(transactional_id):
+            return None
+        count = self._coordinator_count(limits)
+        own = coordinator_partition(transactional_id, count) if count else None
+        if own in self.ids.partitions:
+            return f"There is no transactional id {transactional_id} in {TRANSACTION_STATE_TOPIC}.", True
+        if own is not None:
+            why = f"{TRANSACTION_STATE_TOPIC}-{own} is not at the paths, or was not read as a whole"
+        elif self.ids.partitions:
+            why = f"the partitions of {TRANSACTION_STATE_TOPIC} here do not have it, and there may be others"
+        else:
+            why = f"no {TRANSACTION_STATE_TOPIC} was read"
+        return f"Which producers the transactional id {transactional_id} had is not known: {why}.", False
+
+    def _coordinator_count(self, limits: Limits) -> int:
+        """How many partitions __transaction_state has by the metadata log at or around the paths, 0 if none tells."""
+        from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
+
+        image = (self.context or read_context(self.targets, ContextTerms(limits=limits))).image
+        return 0 if image is None else image.partition_count(TRANSACTION_STATE_TOPIC)
 
     def absent_words(self, wanted: frozenset[str]) -> list[str]:
         """A sentence for each wanted topic of which there is no partition, with topics of a similar name."""

@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -44,10 +44,6 @@ from format.verbs.txns.replicas import (
     TransactionalIds,
 )
 from format.wording import counted
-
-if TYPE_CHECKING:
-    from format.state.cluster_context import ClusterContext
-
 
 #: Of a two-phase commit (KIP-939). Source: TransactionMetadata.isDistributedTwoPhaseCommitTxn.
 _NO_TIMEOUT_MS = 2**31 - 1
@@ -89,12 +85,7 @@ def _replica(
 
 
 class Transactions(Replicas[PartitionTransactions]):
-    """The transactions in the longest replica of each partition, and the records of the coordinators.
-
-    ``context``: that of the targets, if it was read before.
-    """
-
-    context: ClusterContext | None = None
+    """The transactions in the longest replica of each partition, and the records of the coordinators."""
 
     def read(self, terms: TransactionTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.
@@ -102,19 +93,6 @@ class Transactions(Replicas[PartitionTransactions]):
         Yields findings. Raises NotALogDir for a path without partitions.
         """
         yield from self.read_by(ReplicaScan(_replica, terms.at_ms, terms.limits), terms.topics, jobs, advance)
-
-    def has_all_coordinators(self, limits: Limits) -> bool:
-        """Whether every partition of __transaction_state was read: a producer in none of them has no coordinator.
-
-        Their number is in the metadata log at or around the paths.
-        """
-        if not self.ids.partitions:
-            return False
-        from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
-
-        image = (self.context or read_context(self.targets, ContextTerms(limits=limits))).image
-        count = 0 if image is None else image.partition_count(layout.TRANSACTION_STATE_TOPIC)
-        return count > 0 and self.ids.partitions >= set(range(count))
 
     def not_checked(self, opened: list[OpenTransaction]) -> list[str]:
         """Notes about what is missing from the answer."""

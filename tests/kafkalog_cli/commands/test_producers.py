@@ -29,6 +29,33 @@ def test_rows_and_sentence(run_kafkalog_many: Callable[..., list[Run]], data_dir
     assert none.summary["not_checked"] == ["transactional ids: no __transaction_state was read"]
 
 
+def test_a_producer_that_is_not_found(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:
+    """A transactional id is absent only if the partition of __transaction_state that would hold it was read."""
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    verbs: list[tuple[str, ...]] = [("txns",), ("producers",), ("producers", "--duplicates")]
+    for verb, absent, unread, unknown in zip(
+        verbs,
+        run_kafkalog_many([(*verb, "--transactional-id", "nobody", node) for verb in verbs]),
+        run_kafkalog_many([(*verb, "--transactional-id", "payments-hanging", node / "payments-0") for verb in verbs]),
+        run_kafkalog_many(
+            [
+                (*verb, "--transactional-id", "nobody", data_dir / "trials" / "transactions" / "node-1" / "payments-0")
+                for verb in verbs
+            ]
+        ),
+        strict=True,
+    ):
+        assert "There is no transactional id nobody in __transaction_state." in absent.check(1).stdout, verb
+        missing = "Which producers the transactional id payments-hanging had is not known: __transaction_state-"
+        assert missing in unread.check(3).stdout, verb
+        assert "is not known: " in unknown.check(3).stdout, verb
+    one, repeats = run_kafkalog_many(
+        [("producers", "--producer-id", "99", node), ("producers", "--duplicates", "--producer-id", "99", node)]
+    )
+    assert "No batch of producer 99 in 24 partitions." in one.check(1).stdout
+    assert ", none of producer 99 repeats one at most 300 s before it, or is repeated so." in repeats.check(0).stdout
+
+
 def test_the_producer_of_a_record(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:
     node = data_dir / "kafka-4.3-single" / "node-1"
     payments, no_id, absent, past, wrong, both = run_kafkalog_many(

@@ -16,6 +16,7 @@ from format.columns import GROUP, GROUP_OFFSET
 from format.errors import NotALogDir, UnreadableFile
 from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
+from format.layout import coordinator_partition
 from format.location import Location
 from format.log.walker import batch_chunks
 from format.node import log_dir
@@ -24,7 +25,7 @@ from format.timestamps import DAY_MS, iso_time
 from format.verbs.groups import group_list
 from format.verbs.groups.answers import ResetCsv, none_of, none_of_topics
 from format.verbs.groups.group_list import GroupTerms, Narrowing
-from format.verbs.groups.replicas import Coordinators, log_end_at, partition_of_group
+from format.verbs.groups.replicas import Coordinators, log_end_at
 from tests.building import BASE_TIMESTAMP, batch, forbid_reading, write_segment
 from tests.corpora import DATA_DIR, Corpus
 from tests.format.internal_topics.known_messages import records_of
@@ -375,7 +376,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 )
 def test_the_partition_of_a_group_is_the_hash_of_java(group: str, partition: int) -> None:
     """The absolute value of a negative hash counts; of -2**31, which polygenelubricants has, there is none."""
-    assert partition_of_group(group, 4 if group == "group-0" else 50) == partition
+    assert coordinator_partition(group, 4 if group == "group-0" else 50) == partition
 
 
 def test_groups_in_partitions_that_were_not_read() -> None:
