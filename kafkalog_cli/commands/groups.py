@@ -8,7 +8,6 @@ import msgspec
 
 from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
 from format.node.target import targets_at
-from format.timestamps import iso_time
 from format.wording import counted
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
@@ -121,7 +120,7 @@ def groups(
             run.write(GROUP_COMMIT, history.rest())
         found = reading.groups()
         run.findings(reading.replicas.unread_ends)
-        _show(run, reading, found, listed, as_of.at)
+        _show(run, reading, found, listed, as_of)
         run.not_checked(*reading.not_checked(found))
         if listed.reset_csv is not None:
             _write_reset_csv(run, found, listed.reset_csv, paths)
@@ -129,14 +128,13 @@ def groups(
             run.say_at_end(next_command(found, paths))
 
 
-def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, at: int | None) -> None:
+def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, as_of: AsOf) -> None:
     from format.verbs.groups.group_list import group_gravity, is_up_to_date, offset_gravity
 
     if len(found):
-        run.conclude(found.sentences())
+        run.conclude(found.sentences(), as_of.words)
     else:
-        as_of = "" if at is None else f"This is as of {iso_time(at)}; later records are not counted."
-        run.conclude(_nothing_found(run, reading, found, listed.narrowing), as_of)
+        run.conclude(_nothing_found(run, reading, found, listed.narrowing), as_of.words)
     if not run.is_readable:
         run.write(GROUP, found.group_rows())
         run.write(GROUP_OFFSET, found.offset_rows() if not listed.history else ())

@@ -15,7 +15,7 @@ from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import parse_duration
-from kafkalog_cli.options.reading import Paths, Writers, parse_place, say_absent_topics, unknown_id_words
+from kafkalog_cli.options.reading import AsOf, Paths, Writers, parse_place, say_absent_topics, unknown_id_words
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run
@@ -135,7 +135,7 @@ def producers(
         wrote_words = verb.producer_sentence(rows, len(result.partitions), terms.who)
         if terms.who and not rows and unknown is None:
             run.condition(Condition.NOTHING_FOUND)
-        run.conclude(unknown or record_words, "" if unknown else wrote_words)
+        run.conclude(unknown or record_words, "" if unknown else wrote_words, wanted.as_of.words)
         if run.is_readable:
             rows.sort(key=lambda row: (not verb.has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)
@@ -156,7 +156,8 @@ def _show_repeats(
     run.findings(result.read(terms, within_ms, jobs=jobs, advance=advance))
     say_absent_topics(run, result, terms.topics)
     unknown = unknown_id_words(run, result, terms.transactional_id, terms.limits)
-    run.conclude(*([unknown] if unknown else repeat_sentences(result, terms, f"{within_ms / 1000:g} s")))
+    sentences = [unknown] if unknown else repeat_sentences(result, terms, f"{within_ms / 1000:g} s")
+    run.conclude(*sentences, AsOf(terms.at_ms).words)
     run.write(REPEATED_RECORDS, repeated_rows(result, terms))
     run.not_checked(*result.not_checked())
 

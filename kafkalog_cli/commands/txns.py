@@ -129,9 +129,9 @@ def txns(
         say_absent_topics(run, result, terms.topics)
         unknown = unknown_id_words(run, result, terms.transactional_id, guards.limits)
         if unknown is not None:
-            run.conclude(unknown)
+            run.conclude(unknown, wanted.writers.as_of.words)
         elif result.partitions or not terms.topics:
-            run.conclude(*verb.sentences(result, opened, terms))
+            run.conclude(*verb.sentences(result, opened, terms), wanted.writers.as_of.words)
         if run.is_readable:
             opened.sort(key=lambda each: not each.is_hanging)
         run.write(TRANSACTION, (verb.open_row(each, terms) for each in opened))

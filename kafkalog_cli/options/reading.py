@@ -20,6 +20,7 @@ from format.limits import Limits
 from format.node.log_dir import Kind
 from format.node.partition import named
 from format.node.target import Target, absent_words, targets_at
+from format.timestamps import iso_time
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import first_given, option, session_in
@@ -325,6 +326,11 @@ class AsOf(msgspec.Struct, frozen=True):
             **MOMENT,
         ),
     ] = None
+
+    @property
+    def words(self) -> str:
+        """A sentence that the answer is of this time; empty where none was given."""
+        return "" if self.at is None else f"This is as of {iso_time(self.at)}; later records are not counted."
 
 
 class Writers(msgspec.Struct, frozen=True):

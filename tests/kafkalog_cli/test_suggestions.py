@@ -31,7 +31,11 @@ def node(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["producers", "--topic", "ordrs", "node-1"], 1, "is no partition of topic ordrs at the paths. Did you mean"),
         (["producers", "--record", "payments-9:3", "node-1"], 2, "Did you mean payments-1 or payments-0?"),
         (["metadata", "--topic", "ordrs", "node-1"], 1, "no topic ordrs in the metadata. Did you mean orders?"),
-        (["txns", "--transactional-id", "foo", "node-1"], 0, "No open transaction of foo in 20 partitions."),
+        (
+            ["txns", "--transactional-id", "payment-hanging", "node-1"],
+            1,
+            "no transactional id payment-hanging in __transaction_state. Did you mean payments-hanging?",
+        ),
         (["extract", "--format", "parquet", "node-1", "--output", "x"], 2, "'kafkalog extract --to parquet' writes"),
         (["grep", "node-1/orders-0", "customer"], 2, "the PATTERN comes before the PATH"),
     ],

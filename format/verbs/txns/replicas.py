@@ -96,6 +96,10 @@ class TransactionalIds(msgspec.Struct):
             if self._name(key) == transactional_id
         )
 
+    def names(self) -> set[str]:
+        """The transactional ids of all producers in the records."""
+        return set(filter(None, (self._name(key) for _, _, key in self._key_of_producer.values())))
+
     def _name(self, key: bytes) -> str | None:
         if key not in self._names:
             self._names[key] = _transactional_id(key)
@@ -258,7 +262,8 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
         count = self._coordinator_count(limits)
         own = coordinator_partition(transactional_id, count) if count else None
         if own in self.ids.partitions:
-            return f"There is no transactional id {transactional_id} in {TRANSACTION_STATE_TOPIC}.", True
+            similar = did_you_mean(transactional_id, sorted(self.ids.names()))
+            return f"There is no transactional id {transactional_id} in {TRANSACTION_STATE_TOPIC}.{similar}", True
         if own is not None:
             why = f"{TRANSACTION_STATE_TOPIC}-{own} is not at the paths, or was not read as a whole"
         elif self.ids.partitions:
