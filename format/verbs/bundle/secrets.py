@@ -10,6 +10,7 @@ before.
 from __future__ import annotations
 
 import base64
+import operator
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -27,6 +28,7 @@ from format.files import clean_shutdown, leader_epoch_checkpoint, meta_propertie
 from format.files.side_file import lines
 from format.findings import FINDING_CODES
 from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decode_control_value, decoder_for
+from format.internal_topics.encoder import unsigned_varint
 from format.internal_topics.reader import Cursor
 from format.io.bundles.schemas import LAYOUTS, WHOLE_TOPICS
 from format.io.source import FileSource
@@ -297,10 +299,17 @@ def _in_value(value: bytes, decoder: Decoder) -> list[_Span]:
         return [(start, len(value) - start)]
     secrets: list[bytes] = []
     if decoded.record_type == "USER_SCRAM_CREDENTIAL_RECORD":
-        secrets = [each for name in _SCRAM_FIELDS if (each := base64.b64decode(data[name]))]
+        secrets = [base64.b64decode(data[name]) for name in _SCRAM_FIELDS]
     elif decoded.record_type == "CONFIG_RECORD" and data["value"] and is_secret(data["resourceType"], data["name"]):
         secrets = [data["value"].encode()]
-    return [(value.rfind(each), len(each)) for each in secrets]  # the name comes before the value
+    sizes = [unsigned_varint(len(each) + 1) for each in secrets]
+    # Fields that follow each other, and come after the name. One alone, as a short salt, may stand elsewhere too.
+    at = value.rfind(b"".join(map(operator.add, sizes, secrets)))
+    spans = []
+    for size, secret in zip(sizes, secrets, strict=True):
+        spans.append((at + len(size), len(secret)))
+        at += len(size) + len(secret)
+    return spans
 
 
 def _frame_bytes(value: bytes) -> int:

@@ -26,8 +26,8 @@ def config(name: str, value: str | None, resource_type: int = 4) -> bytes:
     return b"\x01\x04\x00" + bytes([resource_type]) + compact(b"1") + compact(name.encode()) + found + b"\0"
 
 
-def scram() -> bytes:
-    fields = compact(b"alice") + b"\x01" + compact(SALT) + compact(STORED) + compact(SERVER)
+def scram(salt: bytes = SALT) -> bytes:
+    fields = compact(b"alice") + b"\x01" + compact(salt) + compact(STORED) + compact(SERVER)
     return b"\x01\x0b\x00" + fields + (4096).to_bytes(4, "big") + b"\0"
 
 
@@ -72,6 +72,14 @@ def test_passwords_are_overwritten_and_batches_stay_sound(tmp_path: Path, piece_
     assert b"log.cleaner.threads" in found
     assert b"alice" in found
     assert crcs(found, tmp_path) == [1, 1, 1]
+
+
+def test_a_salt_of_one_byte_is_overwritten_where_it_is(tmp_path: Path) -> None:
+    """The same byte is in the keys that follow it, and in the number of iterations."""
+    for salt in (b"s", b"\0"):
+        found = masked(batch(0, [scram(salt)], key=None), tmp_path)
+        hidden = (compact(b"*" * len(each)) for each in (salt, STORED, SERVER))
+        assert compact(b"alice") + b"\x01" + b"".join(hidden) + (4096).to_bytes(4, "big") in found
 
 
 def test_what_cannot_be_read_keeps_its_header_alone(tmp_path: Path) -> None:
