@@ -34,8 +34,9 @@ __all__ = ["Answer", "Database", "Notes", "Sources"]
 DEFAULT_MEMORY_BYTES = 192 * MIB
 #: More rows than there are.
 _EVERY_ROW = 2**63 - 1
-#: What the engine says where conditions contradict each other, so that it has to pass on FALSE AND another one.
-_CONSTANT = "'pyarrow.lib.BooleanScalar' and 'pyarrow._compute.Expression'"
+#: What is said where a condition cannot be passed on: FALSE AND another one, as of conditions that contradict each
+#: other, and a comparison that Arrow does not have, as of lists.
+_NOT_PASSED_ON = ("'pyarrow.lib.BooleanScalar' and 'pyarrow._compute.Expression'", "has no kernel matching input types")
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
@@ -93,6 +94,8 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
     ) -> _Scanner:
         if isinstance(filter, pa.Scalar):  # of conditions that contradict each other
             filter = pc.scalar(filter)
+        if filter is not None:
+            self._schema.empty_table().filter(filter)  # raises where Arrow does not have a comparison
         return _Scanner(self, self._schema.names if columns is None else list(columns), filter)
 
     def read(self, names: list[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
@@ -209,7 +212,7 @@ class Answer(msgspec.Struct, frozen=True):
         try:
             return self.frame.execute_stream()
         except Exception as error:
-            if _CONSTANT not in str(error):
+            if not any(words in str(error) for words in _NOT_PASSED_ON):
                 raise
         self.database.read_whole()
         return self.database.query(self.statement).frame.execute_stream()
