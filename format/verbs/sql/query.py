@@ -25,7 +25,7 @@ from format.rows.arrow_columns import batch_with_times, block_batches, rows_batc
 from format.rows.record_rows import RowBlock
 from format.verbs.sql.functions import json_values, texts
 from format.verbs.sql.narrowing import Narrowing
-from format.verbs.sql.statements import Statement, error_of
+from format.verbs.sql.statements import Statement, check_sampling, error_of
 from format.verbs.sql.tables import TABLES, Item, Sources, Table, TableScan
 
 __all__ = ["Answer", "Database", "Notes", "Sources"]
@@ -177,6 +177,7 @@ class Database:
 
     def query(self, statement: Statement) -> Answer:
         """The answer to a statement, of which nothing is read yet. Raises BadQuery."""
+        check_sampling(statement)
         try:
             frame = self.context.sql_with_options(statement.text, _READ_ONLY)
             # That a column is never null is what the plan says; its batches need not say it.

@@ -65,6 +65,14 @@ def statements_of(whole: str) -> list[Statement]:
     return found
 
 
+def check_sampling(statement: Statement) -> None:
+    """Raises BadQuery for TABLESAMPLE, which the engine passes over: it would give all rows as if they were some."""
+    for match in _WORD.finditer(statement.text):
+        if match[0].lower() == "tablesample":
+            words = "TABLESAMPLE is not supported: give a condition such as random() < 0.01"
+            raise BadQuery(words, _excerpt(*_around(statement, match.start())))
+
+
 def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded:
     """The error for one of the engine, with the place in the text as far as the engine says it."""
     words = " ".join(str(error).split())
