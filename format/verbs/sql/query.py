@@ -23,7 +23,7 @@ from format.limits import MIB
 from format.location import Location
 from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch, schema_with_times
 from format.rows.record_rows import RowBlock
-from format.verbs.sql.functions import json_values, texts
+from format.verbs.sql.functions import json_values, sizes, texts
 from format.verbs.sql.narrowing import Narrowing
 from format.verbs.sql.statements import Statement, check_sampling, error_of
 from format.verbs.sql.tables import TABLES, Item, Sources, Table, TableScan
@@ -155,8 +155,9 @@ class Database:
         self.context = SessionContext(config, RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes))
         for name, table in TABLES.items():
             self.context.register_dataset(name, _Dataset(table, sources, notes))
-        self._register("json_value", json_values, pa.string(), pa.string())
-        self._register("text", texts, pa.binary())
+        self._register("json_value", json_values, [pa.string(), pa.string()], pa.string())
+        self._register("text", texts, [pa.binary()], pa.string())
+        self._register("size", sizes, [pa.binary()], pa.int64())
 
     def read_whole(self) -> None:
         """Keep all conditions in the engine from now on: below a limit, a table gets none of them."""
@@ -165,7 +166,9 @@ class Database:
             self.context.deregister_table(name)
             self.context.register_view(name, whole)
 
-    def _register(self, name: str, function: Callable[..., pa.Array], *kinds: pa.DataType) -> None:
+    def _register(
+        self, name: str, function: Callable[..., pa.Array], kinds: list[pa.DataType], returned: pa.DataType
+    ) -> None:
         def call(*arrays: pa.Array) -> pa.Array:
             try:
                 return function(*arrays)
@@ -173,7 +176,7 @@ class Database:
                 self.notes.error = error
                 raise
 
-        self.context.register_udf(udf(call, list(kinds), pa.string(), "immutable", name))
+        self.context.register_udf(udf(call, kinds, returned, "immutable", name))
 
     def query(self, statement: Statement) -> Answer:
         """The answer to a statement, of which nothing is read yet. Raises BadQuery."""

@@ -33,6 +33,7 @@ _REFUSED = frozenset(("copy", "create", "insert", "update", "delete", "drop", "a
 _NO_QUESTION = re.compile("(DDL|DML|Statement) not supported")
 _UNKNOWN = re.compile(r"No field named (\S+?)\. .*Valid fields are (.*)")
 _NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?(.+)' not found")
+_OF_TEXT = re.compile("Function '([^']+)' requires String, but received Binary")
 _EXHAUSTED = "Resources exhausted: "
 #: Messages that name what is wrong, the name being the last word of the first group.
 _NAMED = (
@@ -88,6 +89,10 @@ def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded
         return BadQuery(words, _excerpt(*_around(statement, 0)))
     if "non UTF-8" in words:
         return BadQuery("a value is not UTF-8: give text(value), in which such bytes are U+FFFD, or compare bytes")
+    of_text = _OF_TEXT.search(words)
+    if of_text:
+        name = of_text[1]
+        return BadQuery(f"{name} takes text, not bytes: give text(value); size(value) is the number of bytes")
     at = _position(words, statement.text)
     unknown = _UNKNOWN.match(words)
     if unknown:

@@ -161,6 +161,7 @@ def test_nothing_is_written_and_no_other_file_is_read(
         ("SELECT 1 / 0", "ivide by zero"),
         ("SELECT json_value('{}', 'a')", "'a' is not a path in JSON"),
         ("SELECT count(*) FROM records WHERE value LIKE '%a'", "text(value)"),
+        ("SELECT octet_length(value) FROM records", "takes text, not bytes: give text(value); size(value)"),
         ("SELECT count(*) FROM records r TABLESAMPLE SYSTEM (1)", "TABLESAMPLE is not supported"),
         ("", "there is no statement"),
     ],
