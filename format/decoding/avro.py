@@ -139,8 +139,13 @@ class _Program:
 
     def start_with(self, root: int) -> None:
         """Make a node that of the whole value. Confluent writes bytes, where they are all, without their length."""
-        is_bytes = self.rows[root] == (_NODE["bytes"], 0, 0, 0)
-        self.rows[0] = (_NODE["all-bytes"], 0, 0, 0) if is_bytes else self.rows[root]
+        kind, size, scale, _ = self.rows[root]
+        if kind == _NODE["bytes"]:
+            self._set(0, "all-bytes")
+        elif kind == _NODE["decimal"] and size < 0:
+            self._set(0, "decimal", -2, scale)
+        else:
+            self.rows[0] = self.rows[root]
 
     def node_of(self, schema: Any, namespace: str, depth: int) -> int:
         """The row of the node of a schema in a namespace."""
@@ -287,7 +292,8 @@ class _Leaves:
             sizes = {"fixed": first, "uuid": _UUID_BYTES, "all-bytes": len(self._data) - self._at}
             self._part("bytes", path, sizes[kind] if kind in sizes else self._long())
         elif kind == "decimal":
-            self._part("decimal", path, self._long() if first < 0 else first)
+            whole = len(self._data) - self._at
+            self._part("decimal", path, whole if first < -1 else self._long() if first < 0 else first)
         elif kind in ("float", "double"):
             self._part("float", path, 4 if kind == "float" else 8)
         elif kind == "boolean":
