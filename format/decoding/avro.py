@@ -7,6 +7,7 @@ form (a year before 1 or after 9999) is its number, and a float that is no numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Any
@@ -44,6 +45,8 @@ _DAY_S = 86_400
 #: The days from 1970-01-01 to the first and the last day of the years 1 to 9999.
 _FIRST_DAY, _LAST_DAY = (each.toordinal() - date(1970, 1, 1).toordinal() for each in (date.min, date.max))
 _ROOM_BYTES = 256 * 1024
+#: A string, which is kept, or a comment, which Avro's own parser passes over.
+_COMMENT = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -62,8 +65,8 @@ class AvroSchema:
     def __init__(self, text: str, references: Iterable[str] = (), lookup: Lookup = lambda name: None) -> None:
         program = _Program(lookup)
         for each in references:
-            program.node_of(_parsed(each), "", 0)
-        root = program.node_of(_parsed(text), "", 0)
+            program.node_of(schema_json(each), "", 0)
+        root = program.node_of(schema_json(text), "", 0)
         self.names = tuple(name for name, row in program.names.items() if row == root)
         program.start_with(root)
         self._rows = program.rows
@@ -116,12 +119,15 @@ class AvroSchema:
         return texts, reasons
 
 
-def _parsed(text: str) -> Any:
-    """The schema as JSON; the name of a primitive type may stand without quotes."""
+def schema_json(text: str) -> Any:
+    """The schema as JSON, which may have comments; the name of a primitive type may stand without quotes.
+
+    Raises InvalidSchema.
+    """
     if text.strip() in _PRIMITIVES:
         return text.strip()
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(_COMMENT.sub(r"\1", text))
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidSchema(f"the schema is not JSON: {error}") from None
     except RecursionError:
@@ -173,7 +179,7 @@ class _Program:
             return self._row(name)
         for each in (f"{namespace}.{name}" if namespace and "." not in name else name, name):
             if each not in self.names and (text := self._lookup(each)) is not None:
-                self.node_of(_parsed(text), "", depth + 1)
+                self.node_of(schema_json(text), "", depth + 1)
             if each in self.names:
                 return self.names[each]
         raise InvalidSchema(f"the schema names the type {name!r}, which is not there")

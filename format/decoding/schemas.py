@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from format.decoding.avro import AvroSchema
+from format.decoding.avro import AvroSchema, schema_json
 from format.decoding.leaves import Leaf
 from format.decoding.plain import InvalidSchema, json_text
 from format.decoding.registry import TOPIC, Registry, RegistryRecord, RegistryRecords, SchemaVersion, context_of
@@ -199,8 +199,8 @@ class Schemas:
         for name, text in self.files.items():
             if name.endswith(".avsc"):
                 try:
-                    schema = msgspec.json.decode(text)
-                except (msgspec.DecodeError, UnicodeError, RecursionError):
+                    schema = schema_json(text)
+                except InvalidSchema:
                     continue
                 if isinstance(schema, dict) and isinstance(schema.get("name"), str):
                     own = schema["name"]

@@ -250,6 +250,12 @@ def test_schemas_that_are_none(text: str, reason: str) -> None:
         AvroSchema(text)
 
 
+def test_comments_in_a_schema() -> None:
+    text = """/* of "Acme" */ {"type": "record", "name": "R", // the "R
+        "fields": [{"name": "a", "doc": "// \\\\\\" /* ", "type": "int"}]} /* the end"""
+    assert AvroSchema(text).text_of(b"\x02") == '{"a":1}'
+
+
 def test_names_and_references() -> None:
     address = '{"type": "record", "name": "Address", "namespace": "a.b", "fields": [{"name": "x", "type": "int"}]}'
     user = '{"type": "record", "name": "a.b.User", "fields": [{"name": "home", "type": "Address"}]}'
