@@ -253,11 +253,13 @@ def schemas_for(targets: Iterable[Target], given: Target | None, limits: Limits 
 
 
 def check_files(schemas: Schemas, schema_of: Mapping[str, SchemaOf]) -> None:
-    """Raises InputError where the file of a topic's schema is not among the files of schemas."""
+    """Raises InputError where the file of a topic's schema is not among the files of schemas, or has no messages."""
     for each in schema_of.values():
         if each.file not in schemas.files:
             meant = did_you_mean(each.file, schemas.files)
             raise InputError(f"there is no file {each.file} in the directory of schemas.{meant}")
+        if each.message is not None and not each.file.endswith(".proto"):
+            raise InputError(f"{each.file} has no messages, as a .proto file has: leave out :{each.message}")
 
 
 def schemas_at(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:
