@@ -8,7 +8,7 @@ form (a year before 1 or after 9999) is its number, and a float that is no numbe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from typing import Any
 
@@ -23,6 +23,7 @@ from format.log.batch_table import Int64Column
 
 _NODE = {name: number for number, name in enumerate(AVRO_NODES)}
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_DEFINING = ("record", "error", "enum", "fixed")
 #: Logical types of dates and times: their type, their node, its digits after the second, and whether it is in UTC.
 _MOMENTS = {
     "date": ("int", "date", 0, 0),
@@ -134,6 +135,26 @@ def schema_json(text: str) -> Any:
         raise InvalidSchema("the schema is nested too deeply") from None
 
 
+def names_in(schema: Any, namespace: str = "") -> Iterator[str]:
+    """The full names of the types that a schema defines, the outermost first. Raises InvalidSchema."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from names_in(each, namespace)
+    elif isinstance(schema, dict):
+        if schema.get("type") in _DEFINING:
+            yield (name := _full_name(schema, namespace))
+            namespace = name.rpartition(".")[0]
+        for part in ("type", "items", "values", "fields"):
+            yield from names_in(schema.get(part), namespace)
+
+
+def _full_name(schema: dict[str, Any], namespace: str) -> str:
+    """The name of a type that is defined in a namespace."""
+    name: str = _of(schema, "name", (str,))
+    own = schema.get("namespace", namespace)
+    return f"{own}.{name}" if "." not in name and isinstance(own, str) and own else name
+
+
 class _Program:
     """The nodes of schemas, by the names of the types that have one. The first row is left for the whole value."""
 
@@ -170,7 +191,7 @@ class _Program:
             return self._row("map", self.node_of(_of(schema, "values"), namespace, depth + 1))
         if kind in _PRIMITIVES:
             return self._primitive(schema, kind)
-        if kind in ("record", "error", "enum", "fixed"):
+        if kind in _DEFINING:
             return self._defined(schema, kind, namespace, depth)
         return self._named(kind, namespace, depth)
 
@@ -200,10 +221,7 @@ class _Program:
 
     def _defined(self, schema: dict[str, Any], kind: str, namespace: str, depth: int) -> int:
         """The node of a type with a name."""
-        name = _of(schema, "name", (str,))
-        if "." not in name:
-            own = schema.get("namespace", namespace)
-            name = f"{own}.{name}" if isinstance(own, str) and own else name
+        name = _full_name(schema, namespace)
         if name in self.names:
             raise InvalidSchema(f"the schema defines the type {name!r} twice")
         row = self.names[name] = self._row("null")

@@ -6,12 +6,13 @@ import heapq
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 import msgspec
 
-from format.decoding.avro import AvroSchema, schema_json
+from format.decoding.avro import AvroSchema, names_in, schema_json
 from format.decoding.leaves import Leaf
 from format.decoding.plain import InvalidSchema, json_text
 from format.decoding.registry import TOPIC, Registry, RegistryRecord, RegistryRecords, SchemaVersion, context_of
@@ -194,18 +195,13 @@ class Schemas:
         return JsonSchema()
 
     def _avro_types(self) -> dict[str, str]:
-        """The texts of the files of Avro, by the full name of the type that each defines."""
-        found = {}
+        """The texts of the files of Avro, by the types that each defines: the file where it is outermost, if any."""
+        found: dict[str, str] = {}
         for name, text in self.files.items():
             if name.endswith(".avsc"):
-                try:
-                    schema = schema_json(text)
-                except InvalidSchema:
-                    continue
-                if isinstance(schema, dict) and isinstance(schema.get("name"), str):
-                    own = schema["name"]
-                    space = schema.get("namespace")
-                    found[f"{space}.{own}" if space and "." not in own else own] = text
+                with suppress(InvalidSchema, RecursionError):
+                    for number, each in enumerate(names_in(schema_json(text))):
+                        found[each] = found.get(each, text) if number else text
         return found
 
 
