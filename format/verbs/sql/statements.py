@@ -93,6 +93,8 @@ def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded
     if of_text:
         name = of_text[1]
         return BadQuery(f"{name} takes text, not bytes: give text(value); size(value) is the number of bytes")
+    if "information_schema is enabled" in words:
+        return BadQuery("SHOW is not supported: kafkalog sql --tables lists the tables and their columns")
     at = _position(words, statement.text)
     unknown = _UNKNOWN.match(words)
     if unknown:

@@ -163,6 +163,7 @@ def test_nothing_is_written_and_no_other_file_is_read(
         ("SELECT count(*) FROM records WHERE value LIKE '%a'", "text(value)"),
         ("SELECT octet_length(value) FROM records", "takes text, not bytes: give text(value); size(value)"),
         ("SELECT count(*) FROM records r TABLESAMPLE SYSTEM (1)", "TABLESAMPLE is not supported"),
+        ("SHOW TABLES", "kafkalog sql --tables lists the tables"),
         ("", "there is no statement"),
     ],
 )
