@@ -158,6 +158,8 @@ class Rows:
         columns: Sequence[str] | None = None,
         raises: bool = False,
     ) -> None:
+        if isinstance(columns, str):
+            raise TypeError(f"columns are a list of names, such as [{columns!r}]")
         _optional("pyarrow", "rows as Arrow need", "'kafkalog[arrow]'")
         from format.rows.arrow_columns import schema_with_times
 

@@ -259,15 +259,15 @@ def _listed(name: str, value: str) -> tuple[str, ...]:
     return tuple(each.strip() for each in value.split(",") if each.strip())
 
 
-def _set(name: str, value: str) -> frozenset[str]:
-    return frozenset(_listed(name, value))
-
-
-def _columns(name: str, value: str) -> tuple[str, ...]:
+def _some(name: str, value: str) -> tuple[str, ...]:
     names = _listed(name, value)
     if not names:
-        raise BadOption("the option columns names no column")
+        raise BadOption(f"the option {name} names nothing")
     return names
+
+
+def _set(name: str, value: str) -> frozenset[str]:
+    return frozenset(_some(name, value))
 
 
 def _numbers(name: str, value: str) -> frozenset[int]:
@@ -336,7 +336,7 @@ _is_committed = _is("read_committed", "read_uncommitted", "read_committed")
 OPTIONS: dict[str, tuple[str | None, Callable[[str, str], Any]]] = {
     "view": ("view", _word(*VIEW_NAMES)),
     "level": ("reads_bodies", _is("crc", "headers", "crc")),
-    "columns": ("columns", _columns),
+    "columns": ("columns", _some),
     "path": (None, _text),
     "paths": (None, _text),
     "recursiveFileLookup": ("recursive", _is_true),

@@ -199,7 +199,7 @@ class _Units:
         """Raises BadOption for a file that the view does not read, and for a topic that is not at the paths."""
         options = self._options
         topics: set[str] = set()
-        assigned = set(options.assigned or ())
+        named = {*(options.assigned or ()), *(key for key in (*options.starting, *options.ending) if key[0])}
         for unit in units_listed(self._paths):
             if isinstance(unit, verify.LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
                 what = f"the view {options.view} reads log directories, partitions and logs"
@@ -207,7 +207,7 @@ class _Units:
             location = verify.location_of_unit(unit)
             if location.topic is not None:
                 topics.add(location.topic)
-                assigned.discard((location.topic, location.partition or 0))
+                named.discard((location.topic, location.partition or 0))
             if location.topic == TRANSACTION_STATE_TOPIC:
                 self.coordinators.append(str(unit.path))
             if options.wants_partition(location):
@@ -215,8 +215,9 @@ class _Units:
         for missing in sorted((options.topics or frozenset()) - topics):
             meant = did_you_mean(missing, sorted(topics))
             raise BadOption(f"there is no partition of the topic {missing} at the paths.{meant}")
-        for topic, number in sorted(assigned):
-            raise BadOption(f"there is no partition {topic}-{number} at the paths")
+        for topic, number in sorted(named):
+            meant = "" if topic in topics else did_you_mean(topic, sorted(topics))
+            raise BadOption(f"there is no partition {topic}-{number} at the paths.{meant}")
 
     def segments(self) -> Iterator[PlaceUnit]:
         """The units, with the segments of a large partition one by one, so that several tasks read it.

@@ -7,7 +7,8 @@ form (a year before 1 or after 9999) is its number, and a float that is no numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from typing import Any
 
@@ -22,6 +23,7 @@ from format.log.batch_table import Int64Column
 
 _NODE = {name: number for number, name in enumerate(AVRO_NODES)}
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+_DEFINING = ("record", "error", "enum", "fixed")
 #: Logical types of dates and times: their type, their node, its digits after the second, and whether it is in UTC.
 _MOMENTS = {
     "date": ("int", "date", 0, 0),
@@ -44,6 +46,8 @@ _DAY_S = 86_400
 #: The days from 1970-01-01 to the first and the last day of the years 1 to 9999.
 _FIRST_DAY, _LAST_DAY = (each.toordinal() - date(1970, 1, 1).toordinal() for each in (date.min, date.max))
 _ROOM_BYTES = 256 * 1024
+#: A string, which is kept, or a comment, which Avro's own parser passes over.
+_COMMENT = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|/\*.*?(?:\*/|\Z)|//[^\n]*', re.DOTALL)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -62,8 +66,8 @@ class AvroSchema:
     def __init__(self, text: str, references: Iterable[str] = (), lookup: Lookup = lambda name: None) -> None:
         program = _Program(lookup)
         for each in references:
-            program.node_of(_parsed(each), "", 0)
-        root = program.node_of(_parsed(text), "", 0)
+            program.node_of(schema_json(each), "", 0)
+        root = program.node_of(schema_json(text), "", 0)
         self.names = tuple(name for name, row in program.names.items() if row == root)
         program.start_with(root)
         self._rows = program.rows
@@ -116,16 +120,39 @@ class AvroSchema:
         return texts, reasons
 
 
-def _parsed(text: str) -> Any:
-    """The schema as JSON; the name of a primitive type may stand without quotes."""
+def schema_json(text: str) -> Any:
+    """The schema as JSON, which may have comments; the name of a primitive type may stand without quotes.
+
+    Raises InvalidSchema.
+    """
     if text.strip() in _PRIMITIVES:
         return text.strip()
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(_COMMENT.sub(r"\1", text))
     except (msgspec.DecodeError, UnicodeError) as error:
         raise InvalidSchema(f"the schema is not JSON: {error}") from None
     except RecursionError:
         raise InvalidSchema("the schema is nested too deeply") from None
+
+
+def names_in(schema: Any, namespace: str = "") -> Iterator[str]:
+    """The full names of the types that a schema defines, the outermost first. Raises InvalidSchema."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from names_in(each, namespace)
+    elif isinstance(schema, dict):
+        if schema.get("type") in _DEFINING:
+            yield (name := _full_name(schema, namespace))
+            namespace = name.rpartition(".")[0]
+        for part in ("type", "items", "values", "fields"):
+            yield from names_in(schema.get(part), namespace)
+
+
+def _full_name(schema: dict[str, Any], namespace: str) -> str:
+    """The name of a type that is defined in a namespace."""
+    name: str = _of(schema, "name", (str,))
+    own = schema.get("namespace", namespace)
+    return f"{own}.{name}" if "." not in name and isinstance(own, str) and own else name
 
 
 class _Program:
@@ -139,8 +166,13 @@ class _Program:
 
     def start_with(self, root: int) -> None:
         """Make a node that of the whole value. Confluent writes bytes, where they are all, without their length."""
-        is_bytes = self.rows[root] == (_NODE["bytes"], 0, 0, 0)
-        self.rows[0] = (_NODE["all-bytes"], 0, 0, 0) if is_bytes else self.rows[root]
+        kind, size, scale, _ = self.rows[root]
+        if kind == _NODE["bytes"]:
+            self._set(0, "all-bytes")
+        elif kind == _NODE["decimal"] and size < 0:
+            self._set(0, "decimal", -2, scale)
+        else:
+            self.rows[0] = self.rows[root]
 
     def node_of(self, schema: Any, namespace: str, depth: int) -> int:
         """The row of the node of a schema in a namespace."""
@@ -159,7 +191,7 @@ class _Program:
             return self._row("map", self.node_of(_of(schema, "values"), namespace, depth + 1))
         if kind in _PRIMITIVES:
             return self._primitive(schema, kind)
-        if kind in ("record", "error", "enum", "fixed"):
+        if kind in _DEFINING:
             return self._defined(schema, kind, namespace, depth)
         return self._named(kind, namespace, depth)
 
@@ -168,7 +200,7 @@ class _Program:
             return self._row(name)
         for each in (f"{namespace}.{name}" if namespace and "." not in name else name, name):
             if each not in self.names and (text := self._lookup(each)) is not None:
-                self.node_of(_parsed(text), "", depth + 1)
+                self.node_of(schema_json(text), "", depth + 1)
             if each in self.names:
                 return self.names[each]
         raise InvalidSchema(f"the schema names the type {name!r}, which is not there")
@@ -189,10 +221,7 @@ class _Program:
 
     def _defined(self, schema: dict[str, Any], kind: str, namespace: str, depth: int) -> int:
         """The node of a type with a name."""
-        name = _of(schema, "name", (str,))
-        if "." not in name:
-            own = schema.get("namespace", namespace)
-            name = f"{own}.{name}" if isinstance(own, str) and own else name
+        name = _full_name(schema, namespace)
         if name in self.names:
             raise InvalidSchema(f"the schema defines the type {name!r} twice")
         row = self.names[name] = self._row("null")
@@ -287,7 +316,8 @@ class _Leaves:
             sizes = {"fixed": first, "uuid": _UUID_BYTES, "all-bytes": len(self._data) - self._at}
             self._part("bytes", path, sizes[kind] if kind in sizes else self._long())
         elif kind == "decimal":
-            self._part("decimal", path, self._long() if first < 0 else first)
+            whole = len(self._data) - self._at
+            self._part("decimal", path, whole if first < -1 else self._long() if first < 0 else first)
         elif kind in ("float", "double"):
             self._part("float", path, 4 if kind == "float" else 8)
         elif kind == "boolean":

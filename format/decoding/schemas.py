@@ -6,12 +6,13 @@ import heapq
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 import msgspec
 
-from format.decoding.avro import AvroSchema
+from format.decoding.avro import AvroSchema, names_in, schema_json
 from format.decoding.leaves import Leaf
 from format.decoding.plain import InvalidSchema, json_text
 from format.decoding.registry import TOPIC, Registry, RegistryRecord, RegistryRecords, SchemaVersion, context_of
@@ -194,18 +195,13 @@ class Schemas:
         return JsonSchema()
 
     def _avro_types(self) -> dict[str, str]:
-        """The texts of the files of Avro, by the full name of the type that each defines."""
-        found = {}
+        """The texts of the files of Avro, by the types that each defines: the file where it is outermost, if any."""
+        found: dict[str, str] = {}
         for name, text in self.files.items():
             if name.endswith(".avsc"):
-                try:
-                    schema = msgspec.json.decode(text)
-                except (msgspec.DecodeError, UnicodeError, RecursionError):
-                    continue
-                if isinstance(schema, dict) and isinstance(schema.get("name"), str):
-                    own = schema["name"]
-                    space = schema.get("namespace")
-                    found[f"{space}.{own}" if space and "." not in own else own] = text
+                with suppress(InvalidSchema, RecursionError):
+                    for number, each in enumerate(names_in(schema_json(text))):
+                        found[each] = found.get(each, text) if number else text
         return found
 
 
@@ -253,11 +249,13 @@ def schemas_for(targets: Iterable[Target], given: Target | None, limits: Limits 
 
 
 def check_files(schemas: Schemas, schema_of: Mapping[str, SchemaOf]) -> None:
-    """Raises InputError where the file of a topic's schema is not among the files of schemas."""
+    """Raises InputError where the file of a topic's schema is not among the files of schemas, or has no messages."""
     for each in schema_of.values():
         if each.file not in schemas.files:
             meant = did_you_mean(each.file, schemas.files)
             raise InputError(f"there is no file {each.file} in the directory of schemas.{meant}")
+        if each.message is not None and not each.file.endswith(".proto"):
+            raise InputError(f"{each.file} has no messages, as a .proto file has: leave out :{each.message}")
 
 
 def schemas_at(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:

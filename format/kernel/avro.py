@@ -30,7 +30,7 @@ AVRO_NODES = (
     "map",  # the row of its values
     "union",  # the first row of its branches, their number
     "record",  # the first row of its fields, their number
-    "decimal",  # its size, -1 for bytes; the scale
+    "decimal",  # its size, -1 for bytes, -2 for the whole value; the scale
     "uuid",  # 16 bytes
     "date",
     "time",  # the digits after the second: 3 or 6
@@ -324,7 +324,7 @@ class _Reader:
     def put_bytes(self, row: int, kind: int) -> int:
         """Write bytes in base64, a UUID of 16 bytes, or a decimal in digits."""
         length = self.nodes[row, 1]
-        if kind == _N_ALL_BYTES:
+        if kind == _N_ALL_BYTES or (kind == _N_DECIMAL and length < -1):
             length = self.end - self.at
         elif kind == _N_BYTES or (kind == _N_DECIMAL and length < 0):
             length = self.read_length()

@@ -293,6 +293,8 @@ def test_wrong_use_is_an_error_of_a_documented_kind(tmp_path: Path) -> None:
     log = kafkalog.open(partition)
     with pytest.raises(ValueError, match="'nope' is not a column of record; there are topic, "):
         log.records(columns=["nope"])
+    with pytest.raises(TypeError, match=r"columns are a list of names, such as \['offset'\]"):
+        log.records(columns="offset")
     with pytest.raises(TypeError, match="from_ofset"):
         log.records(from_ofset=1)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="exactly one of"):

@@ -90,7 +90,7 @@ def test_wrong_columns(kafkalog: Any, tmp_path: Path) -> None:
         ),
         ({"columns": "offset,offset"}, "names one twice"),
         ({"columns": "offset,OFFSET"}, "names one twice"),
-        ({"columns": " , "}, "names no column"),
+        ({"columns": " , "}, "names nothing"),
         ({"columns": "offset", "includeValue": False}, "leave out includeValue"),
     ):
         with pytest.raises(Exception, match=words):

@@ -51,6 +51,24 @@ def test_topics_that_are_there(log_dir: Path, view: str) -> None:
     assert sorted(each.name for each in names) == ["orders-0", "orders-1"]
 
 
+@pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])
+@pytest.mark.parametrize(
+    ("offsets", "words"),
+    [('{"order": {"0": 3}}', r"order-0 at the paths\. Did you mean orders\?"), ('{"orders": {"7": 3}}', "orders-7")],
+)
+def test_offsets_of_a_partition_that_is_not_there(log_dir: Path, option: str, offsets: str, words: str) -> None:
+    """Spark's Kafka source refuses them, too: the partition that was meant would be read whole."""
+    options = parse_options({"path": str(log_dir), option: offsets})
+    with pytest.raises(BadOption, match=f"there is no partition {words}"):
+        KafkaLogReader(options, _SCHEMA).partitions()
+
+
+@pytest.mark.parametrize("name", ["subscribe", "topics", "columns"])
+def test_an_option_that_names_nothing(name: str) -> None:
+    with pytest.raises(BadOption, match=f"the option {name} names nothing"):
+        parse_options({"path": "x", name: " , "})
+
+
 def test_the_topic_of_a_partition_and_of_a_log(log_dir: Path) -> None:
     log = log_dir / "orders-1" / f"{0:020d}.log"
     assert read(log.parent, "orders") == read(log, "orders") == [str(log)]

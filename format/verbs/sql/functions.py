@@ -1,4 +1,6 @@
-"""Functions of SQL: ``json_value`` takes a value out of JSON by a path, ``$.user.id``; ``text`` decodes bytes."""
+"""Functions of SQL: ``json_value`` takes a value out of JSON by a path, ``$.user.id``; ``text`` decodes bytes,
+``size`` counts them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from format.errors import BadQuery
 
@@ -50,6 +53,11 @@ def texts(values: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         decoded = [None if each is None else each.decode("utf-8", "replace") for each in values.to_pylist()]
         return pa.array(decoded, pa.string())
+
+
+def sizes(values: pa.Array) -> pa.Array:
+    """The number of bytes; the engine's own functions count the characters of text."""
+    return pc.binary_length(values).cast(pa.int64())
 
 
 def _value(text: str, steps: tuple[str | int, ...]) -> str | None:

@@ -23,9 +23,9 @@ from format.limits import MIB
 from format.location import Location
 from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch, schema_with_times
 from format.rows.record_rows import RowBlock
-from format.verbs.sql.functions import json_values, texts
+from format.verbs.sql.functions import json_values, sizes, texts
 from format.verbs.sql.narrowing import Narrowing
-from format.verbs.sql.statements import Statement, error_of
+from format.verbs.sql.statements import Statement, check_sampling, error_of
 from format.verbs.sql.tables import TABLES, Item, Sources, Table, TableScan
 
 __all__ = ["Answer", "Database", "Notes", "Sources"]
@@ -34,8 +34,9 @@ __all__ = ["Answer", "Database", "Notes", "Sources"]
 DEFAULT_MEMORY_BYTES = 192 * MIB
 #: More rows than there are.
 _EVERY_ROW = 2**63 - 1
-#: What the engine says where conditions contradict each other, so that it has to pass on FALSE AND another one.
-_CONSTANT = "'pyarrow.lib.BooleanScalar' and 'pyarrow._compute.Expression'"
+#: What is said where a condition cannot be passed on: FALSE AND another one, as of conditions that contradict each
+#: other, and a comparison that Arrow does not have, as of lists.
+_NOT_PASSED_ON = ("'pyarrow.lib.BooleanScalar' and 'pyarrow._compute.Expression'", "has no kernel matching input types")
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
@@ -93,6 +94,8 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
     ) -> _Scanner:
         if isinstance(filter, pa.Scalar):  # of conditions that contradict each other
             filter = pc.scalar(filter)
+        if filter is not None:
+            self._schema.empty_table().filter(filter)  # raises where Arrow does not have a comparison
         return _Scanner(self, self._schema.names if columns is None else list(columns), filter)
 
     def read(self, names: list[str], condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
@@ -152,8 +155,9 @@ class Database:
         self.context = SessionContext(config, RuntimeEnvBuilder().with_fair_spill_pool(memory_bytes))
         for name, table in TABLES.items():
             self.context.register_dataset(name, _Dataset(table, sources, notes))
-        self._register("json_value", json_values, pa.string(), pa.string())
-        self._register("text", texts, pa.binary())
+        self._register("json_value", json_values, [pa.string(), pa.string()], pa.string())
+        self._register("text", texts, [pa.binary()], pa.string())
+        self._register("size", sizes, [pa.binary()], pa.int64())
 
     def read_whole(self) -> None:
         """Keep all conditions in the engine from now on: below a limit, a table gets none of them."""
@@ -162,7 +166,9 @@ class Database:
             self.context.deregister_table(name)
             self.context.register_view(name, whole)
 
-    def _register(self, name: str, function: Callable[..., pa.Array], *kinds: pa.DataType) -> None:
+    def _register(
+        self, name: str, function: Callable[..., pa.Array], kinds: list[pa.DataType], returned: pa.DataType
+    ) -> None:
         def call(*arrays: pa.Array) -> pa.Array:
             try:
                 return function(*arrays)
@@ -170,10 +176,11 @@ class Database:
                 self.notes.error = error
                 raise
 
-        self.context.register_udf(udf(call, list(kinds), pa.string(), "immutable", name))
+        self.context.register_udf(udf(call, kinds, returned, "immutable", name))
 
     def query(self, statement: Statement) -> Answer:
         """The answer to a statement, of which nothing is read yet. Raises BadQuery."""
+        check_sampling(statement)
         try:
             frame = self.context.sql_with_options(statement.text, _READ_ONLY)
             # That a column is never null is what the plan says; its batches need not say it.
@@ -209,7 +216,7 @@ class Answer(msgspec.Struct, frozen=True):
         try:
             return self.frame.execute_stream()
         except Exception as error:
-            if _CONSTANT not in str(error):
+            if not any(words in str(error) for words in _NOT_PASSED_ON):
                 raise
         self.database.read_whole()
         return self.database.query(self.statement).frame.execute_stream()

@@ -33,6 +33,7 @@ _REFUSED = frozenset(("copy", "create", "insert", "update", "delete", "drop", "a
 _NO_QUESTION = re.compile("(DDL|DML|Statement) not supported")
 _UNKNOWN = re.compile(r"No field named (\S+?)\. .*Valid fields are (.*)")
 _NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?(.+)' not found")
+_OF_TEXT = re.compile("Function '([^']+)' requires String, but received Binary")
 _EXHAUSTED = "Resources exhausted: "
 #: Messages that name what is wrong, the name being the last word of the first group.
 _NAMED = (
@@ -65,6 +66,14 @@ def statements_of(whole: str) -> list[Statement]:
     return found
 
 
+def check_sampling(statement: Statement) -> None:
+    """Raises BadQuery for TABLESAMPLE, which the engine passes over: it would give all rows as if they were some."""
+    for match in _WORD.finditer(statement.text):
+        if match[0].lower() == "tablesample":
+            words = "TABLESAMPLE is not supported: give a condition such as random() < 0.01"
+            raise BadQuery(words, _excerpt(*_around(statement, match.start())))
+
+
 def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded:
     """The error for one of the engine, with the place in the text as far as the engine says it."""
     words = " ".join(str(error).split())
@@ -80,6 +89,12 @@ def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded
         return BadQuery(words, _excerpt(*_around(statement, 0)))
     if "non UTF-8" in words:
         return BadQuery("a value is not UTF-8: give text(value), in which such bytes are U+FFFD, or compare bytes")
+    of_text = _OF_TEXT.search(words)
+    if of_text:
+        name = of_text[1]
+        return BadQuery(f"{name} takes text, not bytes: give text(value); size(value) is the number of bytes")
+    if "information_schema is enabled" in words:
+        return BadQuery("SHOW is not supported: kafkalog sql --tables lists the tables and their columns")
     at = _position(words, statement.text)
     unknown = _UNKNOWN.match(words)
     if unknown:

@@ -26,6 +26,7 @@ from format.kernel.avro import MOST_DEPTH, MOST_TEXT_BYTES
 from tests.faults.plain_kernel import plain_module
 
 PLAIN = plain_module("avro")
+DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9}
 
 
 @pytest.fixture(params=["installed", "plain"])
@@ -86,9 +87,9 @@ def test_values_that_are_json_already(schema: Any, values: list[Any]) -> None:
         ("float", 0.1, repr(struct.unpack("<f", struct.pack("<f", 0.1))[0])),
         ({"type": "fixed", "name": "F", "size": 3}, b"\x00\xff\x01", '"AP8B"'),
         (record("bytes"), {"f0": b"\x00\xff"}, '{"f0":"AP8="}'),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, Decimal("-12.30"), '"-12.30"'),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 4}, Decimal("0.0001"), '"0.0001"'),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 9}, Decimal(10), '"10"'),
+        (["null", {**DECIMAL, "scale": 2}], Decimal("-12.30"), '"-12.30"'),
+        (["null", {**DECIMAL, "scale": 4}], Decimal("0.0001"), '"0.0001"'),
+        (["null", DECIMAL], Decimal(10), '"10"'),
         (
             {"type": "fixed", "name": "D", "size": 8, "logicalType": "decimal", "precision": 9, "scale": 1},
             Decimal("-0.5"),
@@ -134,6 +135,7 @@ def test_values_with_a_text_of_their_own(schema: Any, value: Any, text: str) -> 
         ({"type": "array", "items": "int"}, b"\x03\x04\x02\x04\x00", "[1,2]"),
         ("bytes", b"\x00\x01", '"AAE="'),
         ('"bytes"', b"", '""'),
+        ({**DECIMAL, "scale": 2}, b"\x04\xd2", '"12.34"'),
     ],
 )
 def test_what_fastavro_writes_not_or_reads_in_another_way(schema: Any, data: bytes, text: str) -> None:
@@ -165,7 +167,7 @@ def test_what_fastavro_writes_not_or_reads_in_another_way(schema: Any, data: byt
         ({"type": "enum", "name": "E", "symbols": ["A"]}, b"\x02", "no such symbol"),
         ({"type": "array", "items": "long"}, b"\x04\x02", "cut off"),
         ({"type": "array", "items": "long"}, b"\xff" * 9 + b"\x01" + b"\x02\x02", "more than 64 bits"),
-        ({"type": "bytes", "logicalType": "decimal", "precision": 9}, b"\xc0\x3e" + bytes(4000), "decimal is too long"),
+        (DECIMAL, b"\xc0\x3e" + bytes(4000), "decimal is too long"),
     ],
 )
 def test_what_is_no_value_of_the_schema(schema: Any, data: bytes, reason: str) -> None:
@@ -246,6 +248,12 @@ def test_many_values_at_once_are_those_one_by_one() -> None:
 def test_schemas_that_are_none(text: str, reason: str) -> None:
     with pytest.raises(InvalidSchema, match=reason):
         AvroSchema(text)
+
+
+def test_comments_in_a_schema() -> None:
+    text = """/* of "Acme" */ {"type": "record", "name": "R", // the "R
+        "fields": [{"name": "a", "doc": "// \\\\\\" /* ", "type": "int"}]} /* the end"""
+    assert AvroSchema(text).text_of(b"\x02") == '{"a":1}'
 
 
 def test_names_and_references() -> None:

@@ -222,6 +222,16 @@ def test_schemas_of_files(folder: Path) -> None:
     assert from_files(folder, second, framed(5, b"\x02\x02\x08\x05")) == Decoded('{"n":5}', "protobuf", 5)
 
 
+def test_types_that_another_file_defines_inside(tmp_path: Path) -> None:
+    """Avro's tools know all types of the files that they have read."""
+    inner = {"type": "enum", "name": "Inner", "symbols": ["X"]}
+    outer = {"type": "record", "name": "b.Outer", "fields": [{"name": "x", "type": {"type": "array", "items": inner}}]}
+    (tmp_path / "types.avsc").write_text(json.dumps([{"type": "fixed", "name": "F", "size": 1}, outer]))
+    fields = [{"name": "i", "type": "b.Inner"}, {"name": "f", "type": "F"}]
+    (tmp_path / "user.avsc").write_text(json.dumps({"type": "record", "name": "U", "fields": fields}))
+    assert from_files(tmp_path, SchemaOf("user.avsc"), b"\x00\x01").text == '{"i":"X","f":"AQ=="}'
+
+
 @pytest.mark.slow
 def test_what_the_schema_of_a_file_does_not_decode(folder: Path) -> None:
     found = from_files(folder, SchemaOf("pair.avsc"), b"\x02a")

@@ -161,6 +161,9 @@ def test_nothing_is_written_and_no_other_file_is_read(
         ("SELECT 1 / 0", "ivide by zero"),
         ("SELECT json_value('{}', 'a')", "'a' is not a path in JSON"),
         ("SELECT count(*) FROM records WHERE value LIKE '%a'", "text(value)"),
+        ("SELECT octet_length(value) FROM records", "takes text, not bytes: give text(value); size(value)"),
+        ("SELECT count(*) FROM records r TABLESAMPLE SYSTEM (1)", "TABLESAMPLE is not supported"),
+        ("SHOW TABLES", "kafkalog sql --tables lists the tables"),
         ("", "there is no statement"),
     ],
 )
@@ -302,3 +305,10 @@ def test_conditions_that_contradict_each_other(
     done = kafkalog(question, data_dir / "kafka-4.3-single" / "node-1", "--format", "jsonl")
     assert done.code == 0
     assert sorted(row["topic"] for row in done.rows("row")) == topics
+
+
+@pytest.mark.parametrize(("condition", "count"), [("headers <> []", 20), ("headers IN ([]) AND partition = 0", 3)])
+def test_lists_are_compared(kafkalog: Callable[..., Run], data_dir: Path, condition: str, count: int) -> None:
+    question = f"SELECT count(*) AS n FROM records WHERE topic = 'edge.cases_1' AND {condition}"
+    done = kafkalog(question, data_dir / "kafka-4.3-single" / "node-1", "--format", "jsonl")
+    assert (done.code, [row["n"] for row in done.rows("row")]) == (0, [count])

@@ -119,16 +119,18 @@ def test_schemas_of_another_place_and_of_files(tmp_path: Path, run_kafkalog_many
     files = tmp_path / "files"
     files.mkdir()
     (files / "order.avsc").write_text(json.dumps(SCHEMAS[FIRST]), encoding="utf-8")
-    alone, named, by_file = run_kafkalog_many(
+    alone, named, by_file, by_message = run_kafkalog_many(
         [
             ("dump", "--records", partition, *JSON, *AUTO),
             ("dump", "--records", partition, *JSON, "--schemas", tmp_path / "registry-0"),
             ("dump", "--records", partition, *JSON, "--schemas", files, "--schema-of", "orders=order.avsc"),
+            ("dump", "--records", partition, *JSON, "--schemas", files, "--schema-of", "orders=order.avsc:Other"),
         ]
     )
     assert {row["value_format"] for row in alone.check(0).rows("record")} == {"raw"}
     assert named.rows("record")[0]["value_decoded"] == {"id": 1, "customer": "Ana"}
     assert by_file.rows("record")[1]["value_decoded"] == {"id": 2, "customer": "Bo"}
+    assert "order.avsc has no messages" in " ".join(by_message.check(2).stderr.replace("│", " ").split())
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 pa = pytest.importorskip("pyarrow")
 
 from format.errors import BadQuery  # noqa: E402
-from format.verbs.sql.functions import json_values, steps_of, texts  # noqa: E402
+from format.verbs.sql.functions import json_values, sizes, steps_of, texts  # noqa: E402
 
 TEXT = '{"user": {"id": "x", "tags": ["a", {"b": 1.5}], "a b": null, "n": 12345678901234567890}}'
 
@@ -43,3 +43,7 @@ def test_a_path_that_is_none_is_refused(path: str) -> None:
 
 def test_bytes_as_text() -> None:
     assert texts(pa.array([b"a", None, "é".encode(), b"a\xff"], pa.binary())).to_pylist() == ["a", None, "é", "a�"]
+
+
+def test_sizes_are_of_bytes() -> None:
+    assert sizes(pa.array([b"", None, "é".encode(), b"a\xff"], pa.binary())).to_pylist() == [0, None, 2, 2]
