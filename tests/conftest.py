@@ -18,6 +18,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator
+from functools import cache
+from itertools import chain, combinations
 from pathlib import Path
 
 import pytest
@@ -111,21 +113,48 @@ _MARKED_PLACES = {
 }
 #: What a test that asks for one of these cannot do without.
 _MARKED_FIXTURES = {"shared_corpus": "shared", "kafka_lab": "oracle"}
-#: The only places with tests that need Spark.
-_SPARK_PLACES = {TESTS / "spark", TESTS / "kafkalog_cli" / "commands" / "scan"}
+#: Arguments that run a test once for each corpus: every one, those that ship, those that clients have read, and those
+#: of all old formats.
+CORPUS_ARGUMENTS: dict[str, Callable[[Corpus], bool]] = {
+    "corpus": lambda corpus: True,
+    "shipped_corpus": lambda corpus: not corpus.is_shared,
+    "witnessed_corpus": lambda corpus: corpus.truth is not None,
+    "legacy_corpus": lambda corpus: bool(corpus.replicas("legacy-0")),
+}
+MARKS = ("slow", "long", "oracle", "shared", "spark")
+_NAMED_MARK = re.compile(
+    rf"\b(?:mark\.|needs_)({'|'.join(MARKS)})\b|\b({'|'.join((*_MARKED_FIXTURES, *CORPUS_ARGUMENTS))})\b"
+)
+
+
+@cache
+def _marks_of_place(path: Path) -> frozenset[str]:
+    """The marks that all tests below a path have."""
+    around = {path, *path.parents}
+    found = {mark for mark, places in _MARKED_PLACES.items() if places & around}
+    return frozenset(found | {"slow"} if "long" in found else found)
+
+
+@cache
+def _marks_named_in(path: Path) -> frozenset[str]:
+    """The marks that tests of a file may have besides, by the words in it; all marks for a folder."""
+    if path.suffix != ".py":
+        return frozenset(MARKS)
+    words = _NAMED_MARK.findall(path.read_text(encoding="utf-8"))
+    found = {mark or _MARKED_FIXTURES.get(fixture, "shared") for mark, fixture in words}
+    return frozenset(found | {"slow"} if "long" in found else found)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no files of which ``-m`` wants no test: ``-m "not slow"`` or ``-m spark``, also joined by ``and``."""
+    """Import no file of which ``-m`` wants no test, whichever of the marks that it names a test has."""
     expression = str(config.option.markexpr)
-    if re.search(r"\bor\b|\(", expression):
+    if not expression or not set(re.findall(r"\w+", expression)) <= {*MARKS, "and", "or", "not"}:
         return None
-    wanted = expression.split(" and ")
-    around = {collection_path, *collection_path.parents}
-    unwanted = any(f"not {mark}" in wanted and places & around for mark, places in _MARKED_PLACES.items())
-    if "spark" in wanted and collection_path.suffix == ".py":
-        unwanted = unwanted or not _SPARK_PLACES & around
-    return unwanted or None
+    fixed = _marks_of_place(collection_path)
+    named = sorted(_marks_named_in(collection_path) - fixed)
+    possible = chain.from_iterable(combinations(named, count) for count in range(len(named) + 1))
+    marks = ({name: name in fixed or name in some for name in MARKS} for some in possible)
+    return None if any(eval(expression, {}, each) for each in marks) else True
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -133,20 +162,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Where several processes take one file after the other, those with slow tests come first, so that all end together.
     """
-    around: dict[Path, set[Path]] = {}  # each file with the folders that it lies in; computed once, not for each test
     for item in items:
-        if item.path not in around:
-            around[item.path] = {item.path, *item.path.parents}
-        for mark, places in _MARKED_PLACES.items():
-            if places & around[item.path]:
-                item.add_marker(mark)
+        for mark in _marks_of_place(item.path):
+            item.add_marker(mark)
         for fixture, mark in _MARKED_FIXTURES.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
         if item.get_closest_marker("long"):
             item.add_marker("slow")
-        if item.get_closest_marker("spark") and not _SPARK_PLACES & around[item.path]:
-            raise pytest.UsageError(f"{item.nodeid} needs Spark, but does not lie in a folder of _SPARK_PLACES")
+        unnamed = {each.name for each in item.iter_markers()}.intersection(MARKS)
+        unnamed -= _marks_of_place(item.path) | _marks_named_in(item.path)
+        if unnamed:
+            raise pytest.UsageError(f"{item.nodeid} has marks that its file does not name: {', '.join(unnamed)}")
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
@@ -182,14 +209,6 @@ def shared_corpus() -> Path:
     return SHARED_CORPUS
 
 
-#: Arguments that run a test once for each corpus: every one, those that ship, those that clients have read, and those
-#: of all old formats.
-CORPUS_ARGUMENTS: dict[str, Callable[[Corpus], bool]] = {
-    "corpus": lambda corpus: True,
-    "shipped_corpus": lambda corpus: not corpus.is_shared,
-    "witnessed_corpus": lambda corpus: corpus.truth is not None,
-    "legacy_corpus": lambda corpus: bool(corpus.replicas("legacy-0")),
-}
 NO_SHARED_CORPUS = "the shared corpus is absent: no folder shared/corpus beside the checkout, see KAFKALOG_SHARED"
 
 

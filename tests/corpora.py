@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,15 @@ def _corpora_below(root: Path, is_shared: bool) -> Iterator[Corpus]:
             yield Corpus(prefix + folder.name, folder, log_dirs, truth if truth.is_dir() else None, is_shared)
 
 
-def corpora() -> list[Corpus]:
+@cache
+def corpora() -> tuple[Corpus, ...]:
     """Every corpus: those that ship, then the shared ones where they are present, but for those that ship whole."""
     found = list(_corpora_below(DATA_DIR, is_shared=False))
     if SHARED_CORPUS.is_dir():
         shipped = {(each.root.name, _names_below(each.root)) for each in found}
         shared = _corpora_below(SHARED_CORPUS, is_shared=True)
         found += [each for each in shared if (each.root.name, _names_below(each.root)) not in shipped]
-    return found
+    return tuple(found)
 
 
 def _names_below(root: Path) -> frozenset[Path]:
