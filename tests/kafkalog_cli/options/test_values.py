@@ -135,6 +135,7 @@ def test_schemas_of_another_place_and_of_files(tmp_path: Path, run_kafkalog_many
     ("words", "message"),
     [
         (("dump", "{}", *AUTO), "give --records too"),
+        (("dump", "{}", "--raw"), "give --records too"),
         (("dump", "--records", "{}", "--value-as", "avor"), "avor"),
         (("dump", "--records", "{}", "--schemas", "nowhere"), "nowhere"),
         (("dump", "--records", "{}", "--schemas", "{}"), "no schema can be read there"),
