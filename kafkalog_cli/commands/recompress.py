@@ -158,11 +158,14 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
     progress = run.progress()
     largest_log_bytes = 0
     savings = Savings()
-    for each in run.results(estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance)):
-        run.write(ESTIMATE, (each.row(),))
-        savings.take(each)
-        largest_log_bytes = max(largest_log_bytes, each.log_bytes)
-    run.say_at_end(savings.sentence())
+    run.hold()
+    try:
+        for each in run.results(estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance)):
+            run.write(ESTIMATE, (each.row(),))
+            savings.take(each)
+            largest_log_bytes = max(largest_log_bytes, each.log_bytes)
+    finally:
+        run.conclude(savings.sentence())  # of what was measured, when the run is interrupted
     run.not_checked(*not_measured(largest_log_bytes, sample_bytes))
 
 

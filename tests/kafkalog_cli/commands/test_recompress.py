@@ -71,6 +71,13 @@ def test_an_estimate_of_the_whole_is_what_comes_out(tmp_path: Path, run_kafkalog
     assert estimate.check(0).rows("estimate")[-1]["estimated_bytes"] == real.check(0).summary["counts"]["written_bytes"]
 
 
+def test_what_would_be_saved_stands_above_the_rows(run_kafkalog_many: RunMany, data_dir: Path) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    [run] = run_kafkalog_many([["recompress", source, "--estimate"]])
+    assert run.check(0).stdout.startswith("zstd would save ")
+    assert "would save" not in run.stderr
+
+
 def test_several_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     paths = [write_segment(tmp_path / name, 0, batches(1)).parent for name in ("a-0", "b-3")]
     [run] = run_kafkalog_many([["recompress", *paths, "--codec", "gzip", "--output", tmp_path / "out"]])
