@@ -260,7 +260,9 @@ def _batches(path: Path, start: int) -> list[Place]:
         if left and len(found) == PAGE:
             found.append(_more(path, position, "more batches …"))
         elif left and not any(source.read_at(position, _ZEROS_BYTES)):
-            found.append(Place(PlaceKind.DAMAGE, path, f"{left:,} bytes that begin with zeros", position, left))
+            found.append(
+                Place(PlaceKind.DAMAGE, path, f"{counted(left, 'byte')} that begin with zeros", position, left)
+            )
         elif left:
             found += _after_damage(path, source, position)
     return found
