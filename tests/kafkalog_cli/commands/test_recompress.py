@@ -25,6 +25,14 @@ RunMany = Callable[..., list[Run]]
         ["--codec", "snappy", "--level", "1", "--output", "x"],
         ["--codec", "zstd", "--estimate", "--output", "x"],
         ["--explain"],
+        ["--codec", "zstd", "--estimate", "--explain"],
+        ["--codec", "zstd", "--output", "x", "--sample", "1MiB"],
+        ["--codec", "zstd", "--explain", "--whole"],
+        ["--estimate", "--magic", "2"],
+        ["--estimate", "--batch-bytes", "64KiB"],
+        ["--estimate", "--skip-damaged"],
+        ["--codec", "zstd", "--explain", "--segment-bytes", "1MiB"],
+        ["--codec", "zstd", "--explain", "--resume"],
     ],
 )
 def test_usage_errors(partition: Path, run_kafkalog_many: RunMany, words: list[str]) -> None:
