@@ -611,6 +611,10 @@ def _rows_of(place: Place) -> Iterator[tuple[str, Any]]:
 
 
 def _file_regions(content: bytes, kind: Kind | None) -> Iterable[Region]:
+    if kind in LOG_KINDS:  # that begins with no batch
+        if content:
+            yield Region(0, len(content), "", counted_plainly(len(content), "byte"))
+        return
     if kind in _BINARY_KINDS and kind is not None:
         at = 0
         if kind is Kind.PRODUCER_SNAPSHOT:
