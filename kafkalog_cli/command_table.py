@@ -26,6 +26,10 @@ COMMON_PAGE = "common"
 #: ``kafkalog help schema`` prints the JSON Schema of all rows, which ``docs.generate`` writes; with row types after it,
 #: the columns of these, for people.
 SCHEMA_PAGE, SCHEMA_FILE = "schema", "rows.schema.json"
+_PAGES = {
+    COMMON_PAGE: "The options that many commands have.",
+    SCHEMA_PAGE: "The JSON Schema of all rows; of a row type, its columns.",
+}
 _COMMON_LINES = (
     ("--max-decompressed-bytes", "--max-record-bytes", "--max-zstd-window"),
     ("--jobs", "--max-rate", "--cache-friendly"),
@@ -98,6 +102,7 @@ class LazyGroup(TyperGroup):
         super().__init__(**keywords)
         self.commands: dict[str, Any] = dict.fromkeys(entry.name for entry in self.entries)  # made when asked for
         self._is_listing = False
+        self._is_after_help = False  # a shell completes the word after ``help``
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of a run. Where a shell asks for completions, options such as --version print nothing before it
@@ -111,11 +116,13 @@ class LazyGroup(TyperGroup):
         return context
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the table's order."""
-        return [entry.name for entry in self.entries]
+        """The names, in the table's order; where a shell completes what follows ``help``, also those of the pages."""
+        return [*(entry.name for entry in self.entries), *(_PAGES if self._is_after_help else ())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, imported now; while names are only listed, an empty one with its one-line help."""
+        if self._is_after_help and cmd_name in _PAGES:
+            return TyperCommand(name=cmd_name, short_help=_PAGES[cmd_name])
         entry = next((entry for entry in self.entries if entry.name == cmd_name), None)
         if entry is None:
             return None
@@ -134,7 +141,8 @@ class LazyGroup(TyperGroup):
         if args[0] == "help":
             args = [*args[1:], "--help"]
             if len(args) == 1:
-                if ctx.resilient_parsing:  # a shell completes the word after ``help``
+                if ctx.resilient_parsing:
+                    self._is_after_help = True
                     return None, None, []
                 typer.echo(ctx.get_help())
                 ctx.exit()
@@ -155,7 +163,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().shell_complete(ctx, incomplete)
         finally:
-            self._is_listing = False
+            self._is_listing = self._is_after_help = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Usage, what it is, the commands by panel, options."""

@@ -142,7 +142,7 @@ def _problems_of_slots(layout: Layout, columns: tuple[NDArray[np.int64], ...], b
 def trailing_problems(source: Source, layout: Layout) -> tuple[Problem, ...]:
     """The problem of an incomplete slot or entry at the end, if there is one."""
     slot_bytes, length = layout.size_bytes, source.size_bytes % layout.size_bytes
-    message = f"the file has {source.size_bytes} bytes, not a multiple of {slot_bytes}"
+    message = f"the file has {counted_plainly(source.size_bytes, 'byte')}, not a multiple of {slot_bytes}"
     return (Problem(source.size_bytes - length, length, message, InvalidIndex.code),) if length else ()
 
 

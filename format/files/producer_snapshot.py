@@ -63,7 +63,11 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
         problems.append(Problem(position, length, message, code))
 
     if len(content) < header_bytes:
-        add(0, len(content), f"the file has {len(content)} bytes, fewer than the {header_bytes} of a header")
+        add(
+            0,
+            len(content),
+            f"the file has {counted_plainly(len(content), 'byte')}, fewer than the {header_bytes} of a header",
+        )
         return ProducerSnapshot(path, columns_of(b"", PRODUCER_SNAPSHOT_ENTRY), len(content), tuple(problems))
     version, stored_crc, stored_count = PRODUCER_SNAPSHOT_HEADER.struct.unpack_from(content)
     if version != CURRENT_VERSION:

@@ -355,6 +355,8 @@ class ClusterContext(msgspec.Struct):
     def configs_of(self, partition: Partition, checkpoints: Checkpoints) -> TopicConfigs:
         """The configs of a partition's topic on the partition's node; ``checkpoints`` are those around it."""
         topic, image = partition.topic, self.image
+        if self.is_at_another_cluster(directory_around(partition.path)):
+            image = None  # its topics of the same names are others
         is_described = image is not None and topic is not None and image.topic_id(topic) is not None
         if topic is not None and topic != layout.CLUSTER_METADATA_TOPIC and not is_described:
             self._unknown_topics.add(topic)
@@ -362,7 +364,7 @@ class ClusterContext(msgspec.Struct):
         return configs_of_topic(
             partition.topic,
             self.node_id_of(partition),
-            self.image,
+            image,
             self.properties,
             self.terms.options,
             is_cleaned=any(name == topic for name, _ in cleaned),

@@ -260,7 +260,9 @@ def _batches(path: Path, start: int) -> list[Place]:
         if left and len(found) == PAGE:
             found.append(_more(path, position, "more batches …"))
         elif left and not any(source.read_at(position, _ZEROS_BYTES)):
-            found.append(Place(PlaceKind.DAMAGE, path, f"{left:,} bytes that begin with zeros", position, left))
+            found.append(
+                Place(PlaceKind.DAMAGE, path, f"{counted(left, 'byte')} that begin with zeros", position, left)
+            )
         elif left:
             found += _after_damage(path, source, position)
     return found
@@ -609,6 +611,10 @@ def _rows_of(place: Place) -> Iterator[tuple[str, Any]]:
 
 
 def _file_regions(content: bytes, kind: Kind | None) -> Iterable[Region]:
+    if kind in LOG_KINDS:  # that begins with no batch
+        if content:
+            yield Region(0, len(content), "", counted_plainly(len(content), "byte"))
+        return
     if kind in _BINARY_KINDS and kind is not None:
         at = 0
         if kind is Kind.PRODUCER_SNAPSHOT:

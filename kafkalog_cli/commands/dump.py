@@ -91,6 +91,8 @@ def dump(
 
     if depth.last is not None and rows.limit is not None:
         raise typer.BadParameter("give one of --last and --limit")
+    if depth.raw and not depth.records:
+        raise typer.BadParameter("--raw shows the keys and values of records as bytes: give --records too")
     if depth.extra.names and not depth.records:
         raise typer.BadParameter("--with adds columns to rows of records: give --records too")
     if depth.values.is_asked and not depth.records:

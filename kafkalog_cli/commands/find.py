@@ -126,6 +126,10 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
         raise typer.BadParameter("give exactly one of TOPIC-P:OFFSET, --offset, --timestamp and --max-timestamp")
     if where.place is not None:
         sought = replace(sought, offset=where.place.offset)
+    if sought.past_high_watermark and sought.offset is not None:
+        raise typer.BadParameter("--past-high-watermark is for times: by its offset a record is found wherever it lies")
+    if sought.visibility_limit is not None and sought.offset is None:
+        raise typer.BadParameter("--visibility-limit is for offsets: for times no visibility is looked up")
     schema = STEP if sought.explain else MATCH
     with (
         Run("find", output, judging, paths=where.paths, main_schema=schema, columns=_COLUMNS) as run,

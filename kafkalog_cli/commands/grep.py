@@ -169,6 +169,10 @@ def grep(
         raise typer.BadParameter("-A, -B and -C show records: leave out --count and --files-with-matches")
     if per_file.count and per_file.files_with_matches:
         raise typer.BadParameter("give one of --count and --files-with-matches")
+    if per_file.count and wanted.rows.limit is not None:
+        raise typer.BadParameter("--count counts every match: leave out --limit")
+    if around.extra.names and (per_file.count or per_file.files_with_matches):
+        raise typer.BadParameter("--with adds columns to rows of records: leave out --count and --files-with-matches")
     wanted.following.check(
         {
             "--count": per_file.count,

@@ -149,6 +149,20 @@ class Listed(msgspec.Struct, frozen=True):
     recompression: Recompression = msgspec.field(default_factory=Recompression)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
+    def check_grouping(self) -> None:
+        """Raise a usage error for options that do nothing with --by, or without it."""
+        if self.by != "age" and self.judged_at.at is not None:
+            raise typer.BadParameter("--at goes with --by age: nothing else here depends on the time")
+        of_rows = {
+            "--segments": self.segments,
+            "--no-scan": not self.scan,
+            "--sort": None if self.sort == "name" else self.sort,
+            "--remote": self.tiering.remote,
+        }
+        name = first_given(of_rows)
+        if self.by is not None and name is not None:
+            raise typer.BadParameter(f"--by only adds up what is on disks, the largest first: leave {name} out")
+
 
 def ls(
     listed: Listed,
@@ -170,8 +184,7 @@ def ls(
     from format.verbs.ls.ls import ls as listings
 
     listed.recompression.check(listed.by)
-    if listed.by is not None and listed.tiering.remote is not None:
-        raise typer.BadParameter("--by adds up what is on disks: leave --remote out")
+    listed.check_grouping()
     if listed.by is not None:
         _list_usage(listed, reading, judging, guard, output, pacing)
         return

@@ -11,7 +11,7 @@ from format.columns import BATCH_DECISION, ESTIMATE
 from format.layout import CODEC_NAMES
 from format.limits import Limits
 from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.options.groups import option
+from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.parsers import SIZE, one_of
 from kafkalog_cli.options.writing import Rewriting, Sample, Sources, check_level, local_directory
 from kafkalog_cli.render.table import ShownColumns
@@ -99,10 +99,10 @@ def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
     from format.rewriting.sources import read_measured_sources, read_write_sources
     from format.verbs.recompress.new_batches import PlanTerms, Target
 
-    _check_options(recompressed)
+    _check_options(recompressed, rewriting)
     paths, output, judging = recompressed.sources.paths, rewriting.output, rewriting.judging
     limits, interval_bytes = rewriting.guards.limits, rewriting.indexing.interval_bytes
-    if recompressed.estimate and not recompressed.explain:
+    if recompressed.estimate:
         with Run("recompress", output, judging, main_schema=ESTIMATE) as run:
             _estimate(run, read_measured_sources(paths), recompressed, limits)
         return
@@ -142,12 +142,29 @@ def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
             run.condition(Condition.DAMAGE)
 
 
-def _check_options(given: Recompressed) -> None:
-    if (given.output is None) != (given.estimate or given.explain):
+def _check_options(given: Recompressed, rewriting: Rewriting) -> None:
+    if (given.output is not None) + given.estimate + given.explain != 1:
         raise typer.BadParameter("give --output DIR, or one of --estimate and --explain, which write nothing")
     if given.codec is None and not given.estimate:
         raise typer.BadParameter("give the codec: --codec none|gzip|snappy|lz4|zstd")
     check_level(given.codec, given.level)
+    measured = {"--sample": given.sample.sample, "--whole": given.sample.whole}
+    planned = {"--force": given.force, "--batch-bytes": given.merge_bytes, "--magic": given.magic}
+    written = {
+        "--segment-bytes": given.segment_bytes,
+        "--skip-damaged": given.skip_damaged,
+        "--resume": rewriting.resumption.resume,
+        "--keep-partial": rewriting.resumption.keep_partial,
+        "--index-interval-bytes": rewriting.indexing.index_interval,
+    }
+    for options, has_effect, where in (
+        (measured, given.estimate, "--estimate"),
+        (planned, not given.estimate, "--output or --explain"),
+        (written, given.output is not None, "--output"),
+    ):
+        name = None if has_effect else first_given(options)
+        if name is not None:
+            raise typer.BadParameter(f"{name} goes with {where}")
 
 
 def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limits) -> None:
@@ -158,11 +175,14 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
     progress = run.progress()
     largest_log_bytes = 0
     savings = Savings()
-    for each in run.results(estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance)):
-        run.write(ESTIMATE, (each.row(),))
-        savings.take(each)
-        largest_log_bytes = max(largest_log_bytes, each.log_bytes)
-    run.say_at_end(savings.sentence())
+    run.hold()
+    try:
+        for each in run.results(estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance)):
+            run.write(ESTIMATE, (each.row(),))
+            savings.take(each)
+            largest_log_bytes = max(largest_log_bytes, each.log_bytes)
+    finally:
+        run.conclude(savings.sentence())  # of what was measured, when the run is interrupted
     run.not_checked(*not_measured(largest_log_bytes, sample_bytes))
 
 

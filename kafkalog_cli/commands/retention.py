@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated
 
 import msgspec
+import typer
 
 from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION, RowSchema
 from format.wording import counted
@@ -78,6 +79,8 @@ def retention(
     from format.state.cluster_context import read_context
     from format.verbs.retention import Retention, RetentionTerms, is_held_back
 
+    if supposed.totals and supposed.every_row:
+        raise typer.BadParameter("give one of --totals and --every-row")
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
     with Run("retention", output, judging, paths=reading.paths, main_schema=main_schema, columns=_COLUMNS) as run:
         targets = run.readable(reading.targets())

@@ -126,7 +126,7 @@ def verify(
         )
     checks = depth.checks
     if checks.values.is_asked and not checks.are_checked:
-        raise typer.BadParameter("it is for --values", param_hint="--value-as")
+        raise typer.BadParameter("keys and values are decoded with --values: give it too")
     if checks.are_checked and depth.level in ("headers", "crc"):
         raise typer.BadParameter(
             f"values are not read at --level {depth.level}: use records or full", param_hint="--values"

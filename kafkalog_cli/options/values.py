@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+import typer
 
 from format.columns import DECODED_NAMES
 from format.decoding.plain import KINDS
@@ -123,6 +124,10 @@ class Values(msgspec.Struct, frozen=True):
         if "protobuf" in (self.value_as, self.key_as):
             with needing("Protobuf needs the package protobuf", "decode"):
                 import google.protobuf  # noqa: F401
+        if self.schema_of and self.schemas is None:
+            raise typer.BadParameter(
+                "its files are in the directory of --schemas: give that too", param_hint="--schema-of"
+            )
         with usage_errors(InputError, option=None if self.schemas is None else "--schemas"):
             given = None if self.schemas is None else Target(self.session.path(self.schemas))
             schemas = schemas_for(targets, given, limits)

@@ -154,7 +154,8 @@ def check_level(codec: str | None, level: int | None) -> None:
         return
     number = CODEC_NAMES.index(codec) if codec else -1
     if number not in COMPRESSION_LEVELS:
-        raise typer.BadParameter(f"--level goes with --codec gzip, lz4 or zstd, not with {codec or 'none given'}")
+        other = "" if codec is None else f", not {codec}"
+        raise typer.BadParameter(f"--level goes with --codec gzip, lz4 or zstd{other}")
     lowest, highest, default = COMPRESSION_LEVELS[number]
     if not (lowest <= level <= highest or level == default):
         raise typer.BadParameter(f"{codec} has levels {lowest} to {highest}, not {level}")

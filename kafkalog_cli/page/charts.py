@@ -100,7 +100,7 @@ def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Rows, lis
     for (start, name), (size_bytes, records) in sorted(cells.items(), key=lambda item: names.index(item[0][1])):
         bottom = heights.get(start, 0)
         heights[start] = bottom + size_bytes
-        tip = f"{iso_time(start)}: {shown(name)}, {human_size(size_bytes)}, {records:,} records"
+        tip = f"{iso_time(start)}: {shown(name)}, {human_size(size_bytes)}, {counted(records, 'record')}"
         values.append(
             {"start": start, "end": start + span.width, "low": bottom, "high": bottom + size_bytes,
              "series": shown(name), "tip": tip}
@@ -455,7 +455,8 @@ def batch_sizes(rows: Rows) -> Chart | None:
 
 def _size_words(row: dict[str, Any]) -> str:
     sizes = f"{row['codec']}, batches of {human_size(row['least_bytes'])} to {human_size(2 * row['least_bytes'])}"
-    return f"{sizes}: {row['batch_count']:,} batches, {human_size(row['size_bytes'])}, {row['record_count']:,} records"
+    batches, records = counted(row["batch_count"], "batch"), counted(row["record_count"], "record")
+    return f"{sizes}: {batches}, {human_size(row['size_bytes'])}, {records}"
 
 
 def topics(rows: Rows) -> Chart | None:
@@ -520,7 +521,7 @@ def lag(rows: Rows) -> Chart | None:
     order = sorted(groups, key=lambda name: (-groups[name], name))[:_MOST_BARS]
     found = sums(((group, topic if topic in names else OTHERS), behind) for (group, topic), behind in cells.items())
     bars = [
-        (group, shown(name), behind, f"{shown(group)} on {shown(name)}: {behind:,} records behind")
+        (group, shown(name), behind, f"{shown(group)} on {shown(name)}: {counted(behind, 'record')} behind")
         for group in order
         for name in names
         if (behind := found.get((group, name), 0))
@@ -549,7 +550,7 @@ def skew(partitions: Rows, topic_rows: Rows) -> Chart | None:
         mean = sum(found.values()) / max(len(found), 1)
         for number, count in found.items():
             times = count / mean if mean else 0
-            tip = f"{shown(name)}-{number}: {count:,} records, {times:.2f} times the mean"
+            tip = f"{shown(name)}-{number}: {counted(count, 'record')}, {times:.2f} times the mean"
             values.append({"name": shown(name), "times": times, "tip": tip})
     order = [shown(row["topic"]) for row in uneven]
     ticks = _layer(

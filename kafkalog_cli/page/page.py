@@ -43,7 +43,7 @@ def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Chart | None:
         name = f"{shown(row['topic'])}-{row['partition']}" if row["topic"] else shown(row["path"].rpartition("/")[2])
         words = row["state"] if not row["notes"] else f"{row['state']}; {shown(row['notes'])}"
         if row["record_count"] is not None:
-            words = f"{row['record_count']:,} records, {words}"
+            words = f"{counted(row['record_count'], 'record')}, {words}"
         sizes[PurePath(row["path"]).name] = row["log_size_bytes"] or 0
         states.setdefault(row["state"], []).append(name)
         values.append(

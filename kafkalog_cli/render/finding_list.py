@@ -268,7 +268,8 @@ def _place(row: tuple[Any, ...]) -> str:
         parts.append(f"offset {row[_AT['offset']]}")
     if row[_AT["position"]] is not None:
         length = row[_AT["length"]]
-        parts.append(f"position {row[_AT['position']]}" + ("" if length is None else f", {length} bytes"))
+        size = "" if length is None else f", {length} byte{'' if length == 1 else 's'}"
+        parts.append(f"position {row[_AT['position']]}{size}")
     return "; ".join(parts)
 
 

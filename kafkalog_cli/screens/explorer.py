@@ -63,7 +63,7 @@ _IN_LOGS = (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE)
 #: A read that is over sooner shows no sign.
 _SOON_S = 0.3
 _TURNING = "|/-\\"
-_HINT = "f goes to the next finding, Enter opens and closes; o, t and / go to an offset, a time or a text"
+_HINT = "f goes to the next finding, Enter opens and closes; in a partition o, t and / go to an offset, a time, a text"
 
 
 class WhereLine(Widget):

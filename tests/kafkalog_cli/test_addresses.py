@@ -68,7 +68,7 @@ def address(upload: Upload, log_dir: Path) -> str:
 
 
 _COMMANDS = (
-    "ls {}", "ls --segments --by topic {}", "dump --records {}/orders-0", "dump {}/meta.properties", "verify {}",
+    "ls {}", "ls --by topic {}", "dump --records {}/orders-0", "dump {}/meta.properties", "verify {}",
     "grep e {}/orders-0", "find {}/orders-0 --timestamp 2020-01-01", "find {}/payments-0 --offset 120", "groups {}",
     "txns {} --at 2026-01-01", "producers {}", "metadata {}", "compaction {} --at 2026-01-01", "boot {}",
     "recompress --estimate --codec zstd {}/orders-0",

@@ -44,7 +44,7 @@ def _lines() -> Iterator[tuple[str, str]]:
 
 def _words_of(command: Any) -> set[str]:
     """Every word that a command and those below it complete: names, options and the values of options."""
-    found = {"help"}
+    found = {"help", "common", "schema"}
     with command.make_context("x", [], resilient_parsing=True) as context:
         for each in command.get_params(context):
             found |= {*each.opts, *each.secondary_opts, *(item.value for item in each.shell_complete(context, ""))}
@@ -77,7 +77,7 @@ def test_a_shell_gets_completions_and_nothing_else(
     assert not list(tmp_path.iterdir()), "a line that is completed makes nothing"
 
 
-@pytest.mark.parametrize("line", ["help ", "help ver", "--version ver", "--version help ver"])
+@pytest.mark.parametrize("line", ["help ", "help ver", "help sc", "--version ver", "--version help ver"])
 def test_commands_follow_help_and_options_that_print(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,5 +85,6 @@ def test_commands_follow_help_and_options_that_print(
     monkeypatch.setenv("COMP_CWORD", str(len(line.split(" "))))
     monkeypatch.setenv("_KAFKALOG_COMPLETE", "complete_bash")
     assert main([]) == 0
-    wanted = [each.name for each in COMMANDS if each.name.startswith(line.split(" ")[-1])]
+    names = [each.name for each in COMMANDS] + (["common", "schema"] if "help" in line else [])
+    wanted = [each for each in names if each.startswith(line.split(" ")[-1])]
     assert capsys.readouterr().out.split() == wanted

@@ -18,8 +18,8 @@ AT = ("--at", "2026-11-22T00:00:00Z")
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("bundle", "--no-report", "--output", "OUT.tar.zst"), ("compaction",), ("diff",), ("doctor",),
     ("dump", "--records"),
-    ("find", "users-0:3"), ("grep", "customer-27"), ("groups", *AT), ("ls", *AT),
-    ("ls", "--by", "topic", *AT), ("metadata",), ("producers",),
+    ("find", "users-0:3"), ("grep", "customer-27"), ("groups", *AT), ("ls",),
+    ("ls", "--by", "age", *AT), ("metadata",), ("producers",),
     ("quorum",), ("retention", *AT), ("sql", "SELECT count(*) FROM records"), ("txns", *AT), ("verify",),
 )  # fmt: skip
 

@@ -109,6 +109,7 @@ def test_a_file_shorter_than_its_header_is_a_problem(length):
     assert (snapshot.version, snapshot.stored_entry_count, snapshot.entry_count) == (None, None, 0)
     assert not snapshot.crc_valid
     assert [(each.position, each.length) for each in snapshot.problems] == [(0, length)]
+    assert snapshot.problems[0].message.startswith(f"the file has {length} byte{'' if length == 1 else 's'}, fewer")
 
 
 def test_values_that_cannot_be_and_repeated_producers_are_problems():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from format.files import partition_metadata
+from format.node.log_dir import Checkpoints
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.state.cluster_context import Assignment, ContextTerms, named_nodes, read_context
@@ -91,6 +92,16 @@ def test_metadata_of_another_cluster_says_nothing(tmp_path: Path) -> None:
     other = write_node(tmp_path / "elsewhere", 1, "cluster-b")
     write_metadata_log(other, leader=1)
     assert assignment_at(orders, metadata=other).unknown.endswith("is that of another cluster")
+
+
+def test_configs_are_not_those_of_a_topic_of_another_cluster(tmp_path: Path) -> None:
+    orders = read_partition(node_with_orders(tmp_path / "node-2", 2))
+    for cluster_id, unknown in (("cluster-a", 0), ("cluster-b", 1)):
+        other = write_node(tmp_path / cluster_id, 1, cluster_id)
+        write_metadata_log(other)
+        context = read_context([Target(orders.path)], ContextTerms(metadata=other))
+        context.configs_of(orders, Checkpoints())
+        assert context.unknown_topic_count == unknown
 
 
 def test_damaged_metadata_says_nothing(tmp_path: Path) -> None:

@@ -150,6 +150,13 @@ def test_damage_is_a_place_and_reading_goes_on(tmp_path: Path) -> None:
     assert view_of(found[1]).content == b"\xff" * 50
 
 
+@pytest.mark.parametrize("content", [bytes(5000), b"garbage\n" * 300, b"\xff" * 7])
+def test_a_log_that_begins_with_no_batch_is_no_text(tmp_path: Path, content: bytes) -> None:
+    log = write_segment(tmp_path / "t-0", 0, [content])
+    view = view_of(root_place(log))
+    assert [(each.position, each.length, each.field) for each in view.regions] == [(0, len(content), "")]
+
+
 def test_large_damage_holds_nothing_up(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "t-0", 0, [batch(0), b"\xff" * 9 * 1024**2, batch(3)])
     place = root_place(log)

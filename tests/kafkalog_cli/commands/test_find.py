@@ -183,6 +183,8 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     cases = (
         (("find", partition), "exactly one of"),
         (("find", partition, "--offset", "1", "--max-timestamp"), "exactly one of"),
+        (("find", partition, "--offset", "1", "--past-high-watermark"), "--past-high-watermark is for times"),
+        (("find", partition, "--max-timestamp", "--visibility-limit", "1"), "--visibility-limit is for offsets"),
         (("find", partition, "--offset", "-1"), "whole number"),
         (("find", partition, "--timestamp", "noon"), "is not a time"),
         (("find", tmp_path, "--offset", "1"), "give one partition directory, such as"),

@@ -210,6 +210,20 @@ def test_what_takes_the_space(kafkalog: Kafkalog, data_dir: Path) -> None:
     kafkalog("ls", "--by", "topic", nodes[0] / "meta.properties").check(2)
 
 
+@pytest.mark.parametrize(
+    "words", [("--sort", "size"), ("--no-scan",), ("--segments",), ("--remote", ".")], ids=" ".join
+)
+def test_sums_refuse_what_is_about_rows(kafkalog: Kafkalog, data_dir: Path, words: tuple[str, ...]) -> None:
+    run = kafkalog("ls", "--by", "topic", *words, data_dir / "kafka-4.3" / "node-1").check(2)
+    assert f"leave {words[0]} out" in run.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--by", "topic")], ids=" ".join)
+def test_only_ages_depend_on_the_time(kafkalog: Kafkalog, data_dir: Path, words: tuple[str, ...]) -> None:
+    run = kafkalog("ls", *words, "--at", "+2d", data_dir / "kafka-4.3" / "node-1").check(2)
+    assert "--at goes with --by age" in run.stderr
+
+
 def test_what_recompression_would_save(kafkalog: Kafkalog, data_dir: Path) -> None:
     nodes = [data_dir / "kafka-4.3" / name for name in ("node-1", "node-2")]
     run = kafkalog("ls", "--by", "topic", "--estimate", "--format", "jsonl", *nodes).check(0)

@@ -25,6 +25,14 @@ RunMany = Callable[..., list[Run]]
         ["--codec", "snappy", "--level", "1", "--output", "x"],
         ["--codec", "zstd", "--estimate", "--output", "x"],
         ["--explain"],
+        ["--codec", "zstd", "--estimate", "--explain"],
+        ["--codec", "zstd", "--output", "x", "--sample", "1MiB"],
+        ["--codec", "zstd", "--explain", "--whole"],
+        ["--estimate", "--magic", "2"],
+        ["--estimate", "--batch-bytes", "64KiB"],
+        ["--estimate", "--skip-damaged"],
+        ["--codec", "zstd", "--explain", "--segment-bytes", "1MiB"],
+        ["--codec", "zstd", "--explain", "--resume"],
     ],
 )
 def test_usage_errors(partition: Path, run_kafkalog_many: RunMany, words: list[str]) -> None:
@@ -69,6 +77,13 @@ def test_an_estimate_of_the_whole_is_what_comes_out(tmp_path: Path, run_kafkalog
         ]
     )
     assert estimate.check(0).rows("estimate")[-1]["estimated_bytes"] == real.check(0).summary["counts"]["written_bytes"]
+
+
+def test_what_would_be_saved_stands_above_the_rows(run_kafkalog_many: RunMany, data_dir: Path) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    [run] = run_kafkalog_many([["recompress", source, "--estimate"]])
+    assert run.check(0).stdout.startswith("zstd would save ")
+    assert "would save" not in run.stderr
 
 
 def test_several_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:

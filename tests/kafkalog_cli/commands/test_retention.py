@@ -94,6 +94,7 @@ def test_mistakes(kafkalog: Kafkalog, sample: Path) -> None:
     kafkalog("--retention-ms", "-2", sample / "node-1").check(2)
     kafkalog("--retention-ms", "9" * 5000, sample / "node-1").check(2)
     kafkalog("--cleanup-policy", "none", sample / "node-1").check(2)
+    kafkalog("--totals", "--every-row", sample / "node-1").check(2)
     log = next((sample / "node-1" / "by-time-0").glob("*.log"))
     for paths in [log], [log, log]:
         run = kafkalog(*paths).check(2)

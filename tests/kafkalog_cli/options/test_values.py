@@ -119,30 +119,34 @@ def test_schemas_of_another_place_and_of_files(tmp_path: Path, run_kafkalog_many
     files = tmp_path / "files"
     files.mkdir()
     (files / "order.avsc").write_text(json.dumps(SCHEMAS[FIRST]), encoding="utf-8")
-    alone, named, by_file, by_message = run_kafkalog_many(
+    alone, named, by_file, by_message, misspelt = run_kafkalog_many(
         [
             ("dump", "--records", partition, *JSON, *AUTO),
             ("dump", "--records", partition, *JSON, "--schemas", tmp_path / "registry-0"),
             ("dump", "--records", partition, *JSON, "--schemas", files, "--schema-of", "orders=order.avsc"),
             ("dump", "--records", partition, *JSON, "--schemas", files, "--schema-of", "orders=order.avsc:Other"),
+            ("dump", "--records", partition, "--schemas", files, "--schema-of", "orders=ordr.avsc"),
         ]
     )
     assert {row["value_format"] for row in alone.check(0).rows("record")} == {"raw"}
     assert named.rows("record")[0]["value_decoded"] == {"id": 1, "customer": "Ana"}
     assert by_file.rows("record")[1]["value_decoded"] == {"id": 2, "customer": "Bo"}
     assert "order.avsc has no messages" in " ".join(by_message.check(2).stderr.replace("│", " ").split())
+    assert "there is no file ordr.avsc in the directory of schemas" in misspelt.check(2).stderr
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("dump", "{}", *AUTO), "give --records too"),
+        (("dump", "{}", "--raw"), "give --records too"),
         (("dump", "--records", "{}", "--value-as", "avor"), "avor"),
         (("dump", "--records", "{}", "--schemas", "nowhere"), "nowhere"),
         (("dump", "--records", "{}", "--schemas", "{}"), "no schema can be read there"),
         (("dump", "--records", "{}", "--schema-of", "orders"), "TOPIC=FILE"),
-        (("dump", "--records", "{}", "--schema-of", "orders=x.avsc"), "there is no file x.avsc"),
-        (("verify", "{}", *AUTO), "it is for --values"),
+        (("dump", "--records", "{}", "--schema-of", "orders=x.avsc"), "in the directory of --schemas: give that too"),
+        (("verify", "{}", *AUTO), "are decoded with --values: give it too"),
+        (("verify", "{}", "--schemas", "."), "are decoded with --values: give it too"),
         (("verify", "{}", "--values", "--level", "crc"), "values are not read at --level crc"),
         (("verify", "{}", "--values", "--follow"), "--values"),
     ],

@@ -30,6 +30,13 @@ def test_a_finding_says_where_what_and_what_to_do() -> None:
     assert listed.closing() == ""
 
 
+def test_one_byte_is_in_the_singular() -> None:
+    shown = FindingList(None, is_coloured=False).paragraph(
+        finding_row(finding("tail-torn", PLACE.at(10, 1, 3), "torn"))
+    )
+    assert shown.startswith("warning  tail-torn  offset 3; position 10, 1 byte\n")
+
+
 def test_informational_ones_are_counted_in_one_line() -> None:
     listed = FindingList(None, is_coloured=False)
     for code in ("offset-gap", "unflushed-segment", "unflushed-segment"):

@@ -33,6 +33,17 @@ def test_the_longest_meaning_is_shown_completely(tmp_path: Path) -> None:
     explored(tmp_path / "t-0", script)
 
 
+def test_the_first_words_say_where_jumps_and_searches_work(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        assert "in a partition o, t and / go to an offset" in screen.meaning
+        await screen.press("slash")
+        assert screen.said == ["choose a partition first"]
+
+    explored(tmp_path, script)
+
+
 def test_one_message_at_a_time_below_the_bytes(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, [batch(0)])
 
