@@ -151,6 +151,7 @@ class _Start:
         steps = [*logs.problems, *self._failed_directories(opened, offline)]
         for log_dir in opened:
             steps += log_dir.steps
+            result.failed_dirs += [log_dir.path for step in log_dir.steps if step.action is Action.OFFLINE]
         steps += logs.steps
         if logs.links:
             count = counted(len(logs.links), "link")
@@ -190,6 +191,7 @@ class _Start:
                 yield replace(step, reason=f"{reason}with it the metadata log")
             else:
                 reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
+                self._result.failed_dirs.append(path)
                 yield replace(step, action=Action.OFFLINE, reason=reason)
 
     def _note_not_checked(self, has_broker: bool | None) -> None:

@@ -131,8 +131,13 @@ def _clauses(result: BootResult) -> list[str]:
     if any(step.topic == layout.CLUSTER_METADATA_TOPIC for step in offline):
         clauses.append("only observes the metadata quorum, in which it never votes")
         offline = [step for step in offline if step.topic != layout.CLUSTER_METADATA_TOPIC]
-    if offline:
-        clauses.append(f"does not serve {_names(offline)}")
+    failed = list(dict.fromkeys(map(str, result.failed_dirs)))
+    noun = "log directory" if len(failed) == 1 else "log directories"
+    unserved = [f"the {noun} {listed(failed)}"] if failed else []
+    offline = [step for step in offline if not any(step.path.is_relative_to(each) for each in result.failed_dirs)]
+    unserved += [_names(offline)] if offline else []
+    if unserved:
+        clauses.append(f"does not serve {listed(unserved)}")
     cut: Counter[str] = Counter()
     for step in result.having(Action.TRUNCATE):
         if step.bytes and step.path.name.endswith(layout.LOG_SUFFIX):

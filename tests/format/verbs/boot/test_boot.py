@@ -364,6 +364,22 @@ def test_a_broker_with_zookeeper_goes_on_without_a_directory_that_is_bad(node: N
     result = booted(node, BootTerms(version=(3, 9)))
     assert not result.is_refused
     assert [step.path for step in result.having(Action.OFFLINE)] == [damaged]
+    assert f"it does not serve the log directory {damaged}." in sentence(result, BootTerms(version=(3, 9)))
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "users-0/partition.metadata"])
+def test_the_answer_names_the_log_directory_that_fails_and_not_the_file_in_it(node: Node, name: str) -> None:
+    """Of two, it fails by a checkpoint of zeros, or by what is below one of its logs; the broker serves the other."""
+    make_zookeeper_node(node)
+    node.second(meta=ZOOKEEPER_META)
+    path = node.first / name
+    path.unlink(missing_ok=True)
+    if path.parent == node.first:
+        path.write_bytes(bytes(40))
+    else:
+        path.mkdir()
+    terms = BootTerms(version=(3, 9))
+    assert sentence(booted(node, terms), terms).endswith(f": it does not serve the log directory {node.first}.")
 
 
 def test_a_broker_with_zookeeper_stops_at_an_empty_cluster_id(node: Node) -> None:
