@@ -69,17 +69,23 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
     return (None, None, None) if found is None else (found.node_id, found.cluster_id, found.directory_id)
 
 
-def is_of_zookeeper(log_dir: Path, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether a log directory is of a node in ZooKeeper mode: its file has version 0, and there is no metadata log.
+def is_of_zookeeper(log_dirs: Iterable[Path], limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether log directories are of a node in ZooKeeper mode: its files have version 0, and there is no metadata log.
 
-    An empty file, which has version 0 too, is of neither mode.
+    A file of version 0 with a directory id is of a node that went from ZooKeeper to KRaft. A file that is missing,
+    empty or unreadable is of neither mode, as that of a new or damaged disk.
     """
-    try:
-        found = read(log_dir / META_PROPERTIES, limits)
-    except KafkaLogError:
-        return False
-    is_old = found.version == 0 and found.node_id is not None
-    return is_old and not is_there(log_dir / METADATA_PARTITION)
+    are_old = set()
+    for log_dir in log_dirs:
+        if is_there(log_dir / METADATA_PARTITION):
+            return False
+        try:
+            found = read(log_dir / META_PROPERTIES, limits)
+        except KafkaLogError:
+            continue
+        if found.node_id is not None:
+            are_old.add(found.version == 0 and found.directory_id is None)
+    return are_old == {True}
 
 
 class KnownIds(msgspec.Struct, frozen=True):
