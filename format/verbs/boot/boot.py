@@ -159,6 +159,8 @@ class _Start:
                 f"whether symbolic links lead to the same files on the broker's host: {count} followed, as a broker "
                 f"does; the first is {logs.links[0]}"
             )
+        if identity is not None and identity.is_zookeeper and not terms.is_one_of_several:
+            steps += log_manager.lone_future_steps(logs)
         if image is None or node_id is None:
             return steps
         steps += log_manager.future_log_steps(logs, image, node_id)

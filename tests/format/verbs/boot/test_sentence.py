@@ -107,3 +107,9 @@ def test_a_log_directory_that_fails_is_named_whole() -> None:
     )
     result.failed_dirs.append(Path("/disk-3"))
     assert "it does not serve the log directories /disk-1 and /disk-3 and t-0." in sentence(result, BootTerms())
+
+
+def test_a_future_replica_without_a_current_one_is_to_be_copied() -> None:
+    step = Step(Action.TRUNCATE, Path("/logs/t-0.0123-future"), "t", 0, offset=0, may_lose=True)
+    words = "it may cut the future replica of t-0, whose current one is not here (copy it before)."
+    assert sentence(BootResult(steps=[step]), BootTerms()) == f"A 4.4 broker would start: {words}"
