@@ -121,7 +121,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaP
             directory_id=_directory_id(source, found),
             properties=tuple((each.name, each.value) for each in found.properties),
             comments=found.comments,
-            problems=_problems(found),
+            problems=_problems(found, source.size_bytes, is_nameless=node_id is None),
         )
 
 
@@ -191,9 +191,12 @@ def _directory_id(source: Source, found: JavaProperties) -> str | None:
         raise invalid_line(source, entry.line, expected, shown(entry.value)) from error
 
 
-def _problems(found: JavaProperties) -> tuple[Problem, ...]:
+def _problems(found: JavaProperties, size_bytes: int, *, is_nameless: bool) -> tuple[Problem, ...]:
     seen: set[str] = set()
     problems: list[Problem] = []
+    if is_nameless:
+        message = "it names no node, which every broker writes into it: it was emptied, or overwritten"
+        problems.append(Problem(0, size_bytes, message, InvalidCheckpoint.code))
     for each in found.properties:
         if each.name in seen and len(problems) < MAX_PROBLEMS:
             message = f"line {each.line.number}: {shown(each.name)} has an earlier line; a broker uses the last one"
