@@ -209,6 +209,10 @@ class _Start:
             notes.append(f"{missing}: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
             notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
             if not terms.is_release_known:
+                notes.append(
+                    "releases before 3.9, which refuse more: a meta.properties that is empty and another that is not, "
+                    "a -stray directory, a leader-epoch-checkpoint that cannot be read"
+                )
                 notes.append("releases from 4.0 on, which have no ZooKeeper mode: --kafka-version shows what they do")
         elif metadata.image is None or metadata.image.problem is not None:
             notes.append(f"{missing}: the metadata log cannot be read as a whole")

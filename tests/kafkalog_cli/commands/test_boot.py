@@ -244,6 +244,7 @@ def test_a_node_that_ran_with_zookeeper_is_started_by_the_last_release_with_it(
     done = kafkalog(log_dir)
     assert done.stdout.startswith("A 3.9 broker would start.")
     assert done.code == 0
+    assert "releases before 3.9, which refuse more: a meta.properties that is empty" in done.stderr
     assert "releases from 4.0 on, which have no ZooKeeper mode" in done.stderr
     later = kafkalog("--kafka-version", "4.4", log_dir)
     assert later.stdout.startswith("A 4.4 broker would start: it begins an empty metadata log")
