@@ -69,17 +69,23 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
     return (None, None, None) if found is None else (found.node_id, found.cluster_id, found.directory_id)
 
 
-def is_of_zookeeper(log_dir: Path, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether a log directory is of a node in ZooKeeper mode: its file has version 0, and there is no metadata log.
+def is_of_zookeeper(log_dirs: Iterable[Path], limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether log directories are of a node in ZooKeeper mode: its files have version 0, and there is no metadata log.
 
-    An empty file, which has version 0 too, is of neither mode.
+    A file of version 0 with a directory id is of a node that went from ZooKeeper to KRaft. A file that is missing,
+    empty or unreadable is of neither mode, as that of a new or damaged disk.
     """
-    try:
-        found = read(log_dir / META_PROPERTIES, limits)
-    except KafkaLogError:
-        return False
-    is_old = found.version == 0 and found.node_id is not None
-    return is_old and not is_there(log_dir / METADATA_PARTITION)
+    are_old = set()
+    for log_dir in log_dirs:
+        if is_there(log_dir / METADATA_PARTITION):
+            return False
+        try:
+            found = read(log_dir / META_PROPERTIES, limits)
+        except KafkaLogError:
+            continue
+        if found.node_id is not None:
+            are_old.add(found.version == 0 and found.directory_id is None)
+    return are_old == {True}
 
 
 class KnownIds(msgspec.Struct, frozen=True):
@@ -115,7 +121,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaP
             directory_id=_directory_id(source, found),
             properties=tuple((each.name, each.value) for each in found.properties),
             comments=found.comments,
-            problems=_problems(found),
+            problems=_problems(found, source.size_bytes, is_nameless=node_id is None),
         )
 
 
@@ -185,9 +191,12 @@ def _directory_id(source: Source, found: JavaProperties) -> str | None:
         raise invalid_line(source, entry.line, expected, shown(entry.value)) from error
 
 
-def _problems(found: JavaProperties) -> tuple[Problem, ...]:
+def _problems(found: JavaProperties, size_bytes: int, *, is_nameless: bool) -> tuple[Problem, ...]:
     seen: set[str] = set()
     problems: list[Problem] = []
+    if is_nameless:
+        message = "it names no node, which every broker writes into it: it was emptied, or overwritten"
+        problems.append(Problem(0, size_bytes, message, InvalidCheckpoint.code))
     for each in found.properties:
         if each.name in seen and len(problems) < MAX_PROBLEMS:
             message = f"line {each.line.number}: {shown(each.name)} has an earlier line; a broker uses the last one"

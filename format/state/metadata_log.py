@@ -54,7 +54,7 @@ def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[Metadata
     if not found:
         message = f"there is no {METADATA_PARTITION} with a log or a snapshot here"
         if any(
-            meta_properties.is_of_zookeeper(log_dir.path, limits) for target in targets for log_dir in target.log_dirs
+            meta_properties.is_of_zookeeper([log_dir.path], limits) for target in targets for log_dir in target.log_dirs
         ):
             message += ": the node ran with ZooKeeper, which has the metadata"
         raise InputError(message, Location(str(targets[0].path)))

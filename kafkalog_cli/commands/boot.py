@@ -96,7 +96,7 @@ class Starting(msgspec.Struct, frozen=True):
 
         if self.kafka_version is not None:
             major, minor = map(int, self.kafka_version.split("."))
-        elif all(is_of_zookeeper(session.path(path)) for path in self.paths):
+        elif is_of_zookeeper(map(session.path, self.paths)):
             major, minor = LAST_WITH_ZOOKEEPER
         else:
             major, minor = NEWEST

@@ -151,6 +151,7 @@ class _Start:
         steps = [*logs.problems, *self._failed_directories(opened, offline)]
         for log_dir in opened:
             steps += log_dir.steps
+            result.failed_dirs += [log_dir.path for step in log_dir.steps if step.action is Action.OFFLINE]
         steps += logs.steps
         if logs.links:
             count = counted(len(logs.links), "link")
@@ -158,6 +159,8 @@ class _Start:
                 f"whether symbolic links lead to the same files on the broker's host: {count} followed, as a broker "
                 f"does; the first is {logs.links[0]}"
             )
+        if identity is not None and identity.is_zookeeper and not terms.is_one_of_several:
+            steps += log_manager.lone_future_steps(logs)
         if image is None or node_id is None:
             return steps
         steps += log_manager.future_log_steps(logs, image, node_id)
@@ -190,6 +193,7 @@ class _Start:
                 yield replace(step, reason=f"{reason}with it the metadata log")
             else:
                 reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
+                self._result.failed_dirs.append(path)
                 yield replace(step, action=Action.OFFLINE, reason=reason)
 
     def _note_not_checked(self, has_broker: bool | None) -> None:
@@ -205,6 +209,10 @@ class _Start:
             notes.append(f"{missing}: in ZooKeeper mode, the assignment of partitions is in ZooKeeper")
             notes.append("the cluster id in ZooKeeper: a broker does not start with another one")
             if not terms.is_release_known:
+                notes.append(
+                    "releases before 3.9, which refuse more: a meta.properties that is empty and another that is not, "
+                    "a -stray directory, a leader-epoch-checkpoint that cannot be read"
+                )
                 notes.append("releases from 4.0 on, which have no ZooKeeper mode: --kafka-version shows what they do")
         elif metadata.image is None or metadata.image.problem is not None:
             notes.append(f"{missing}: the metadata log cannot be read as a whole")

@@ -485,6 +485,22 @@ def future_log_steps(logs: LogsState, image: ClusterImage, node_id: int) -> Iter
         logs.live[key] = found
 
 
+def lone_future_steps(logs: LogsState) -> Iterator[Step]:
+    """Steps for future replicas without a current one, which a broker with ZooKeeper never takes for the current one.
+
+    Without an offset there is nothing to lose.
+    """
+    for key, found in logs.future.items():
+        first, end = found.log.log_start, found.log.log_end
+        if key not in logs.live and end > first:
+            reason = (
+                "no log directory here has the current replica: if ZooKeeper assigns the partition to this broker, it "
+                f"makes an empty log, and may cut this future replica, with offsets {first} to {end - 1}, to it: copy "
+                "it before"
+            )
+            yield found.step(Action.TRUNCATE, reason, kafka_class="ReplicaAlterLogDirsThread", offset=0, may_lose=True)
+
+
 def missing_log_steps(
     logs: LogsState,
     opened: list[LogDirState],

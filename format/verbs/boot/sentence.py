@@ -131,8 +131,13 @@ def _clauses(result: BootResult) -> list[str]:
     if any(step.topic == layout.CLUSTER_METADATA_TOPIC for step in offline):
         clauses.append("only observes the metadata quorum, in which it never votes")
         offline = [step for step in offline if step.topic != layout.CLUSTER_METADATA_TOPIC]
-    if offline:
-        clauses.append(f"does not serve {_names(offline)}")
+    failed = list(dict.fromkeys(map(str, result.failed_dirs)))
+    noun = "log directory" if len(failed) == 1 else "log directories"
+    unserved = [f"the {noun} {listed(failed)}"] if failed else []
+    offline = [step for step in offline if not any(step.path.is_relative_to(each) for each in result.failed_dirs)]
+    unserved += [_names(offline)] if offline else []
+    if unserved:
+        clauses.append(f"does not serve {listed(unserved)}")
     cut: Counter[str] = Counter()
     for step in result.having(Action.TRUNCATE):
         if step.bytes and step.path.name.endswith(layout.LOG_SUFFIX):
@@ -151,7 +156,10 @@ def _clauses(result: BootResult) -> list[str]:
     if created:
         clauses.append(f"makes empty logs for {_names(created)}")
     futures = [step for step in result.having(Action.TRUNCATE) if step.path.name.endswith("-future")]
-    if futures:
+    lone = [step for step in futures if step.may_lose]
+    if lone:
+        clauses.append(f"may cut the future replica of {_names(lone)}, whose current one is not here (copy it before)")
+    elif futures:
         clauses.append(f"then cuts the future replica of {_names(futures)} to the empty log (copy it before)")
     return clauses + _losses(result)
 
@@ -173,7 +181,7 @@ def _losses(result: BootResult) -> list[str]:
             clauses.append(f"{verb} {counted(count, 'offset')} below the high watermark{end} ({_ranges(steps)})")
     unknown = [step for step in result.steps if step.may_lose]
     anew = [step for step in unknown if step.action is Action.KEEP]
-    unknown = [step for step in unknown if step.action is not Action.KEEP]
+    unknown = [step for step in unknown if step.action is not Action.KEEP and not step.path.name.endswith("-future")]
     if unknown:
         clauses.append(f"may lose records of {_names(unknown)} (no high watermark is known)")
     if anew:

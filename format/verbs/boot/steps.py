@@ -195,6 +195,7 @@ class BootResult(msgspec.Struct):
     no regular files: a broker ignores them, and so does boot. ``is_controller``: the node is a controller alone, which
     loads no log but the metadata log. ``as_of`` is the metadata by which logs were sorted, where other nodes may have
     later metadata. ``absent_ids`` are those of log directories that the node registered, and that are not here.
+    ``failed_dirs`` are log directories of which no partition is served.
     """
 
     steps: list[Step] = msgspec.field(default_factory=list)
@@ -204,6 +205,7 @@ class BootResult(msgspec.Struct):
     is_controller: bool = False
     as_of: KnownMetadata | None = None
     absent_ids: list[str] = msgspec.field(default_factory=list)
+    failed_dirs: list[Path] = msgspec.field(default_factory=list)
 
     def having(self, *actions: Action) -> list[Step]:
         """The steps of these actions."""

@@ -366,13 +366,14 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         if not notes or each.path in told:
             continue
         subject = evidence.subject_of(each.path, each.topic, each.partition)
-        which = "" if each.topic_id is None else f", id {each.topic_id}"
+        which = "" if each.topic_id is None else f"id {each.topic_id}"
         image = evidence.context.image
         known = None if image is None or each.topic is None else image.topic_id(each.topic)
         if known is not None and each.topic_id not in (None, known):
             which += f"; there {each.topic} has the id {known}"
-        words = f"The directory is stray: {notes[0].removeprefix('stray: ')} ({evidence.context.source_words}{which}). "
-        words += "A broker renames it to -stray and does not serve it."
+        by = ", ".join(filter(None, (evidence.context.source_words, which)))
+        words = f"The directory is stray: {notes[0].removeprefix('stray: ')}{f' ({by})' if by else ''}. A broker "
+        words += "does not serve it." if each.mark == "stray" else "renames it to -stray and does not serve it."
         log_dir = evidence.log_dir_of(each.path)
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip

@@ -38,6 +38,8 @@ def test_version_0_needs_nothing_and_is_what_no_version_means():
     for text in ("", "version=0\n", "# nothing\n\n"):
         properties = read(text)
         assert (properties.version, properties.cluster_id, properties.node_id) == (0, None, None)
+        (problem,) = properties.problems
+        assert problem.message.startswith("it names no node, which every broker writes into it")
     assert read("broker.id=3\nnode.id=x").node_id == 3
     assert read("version= 1 \nnode.id=3\nbroker.id=x\ncluster.id=c").node_id == 3
 

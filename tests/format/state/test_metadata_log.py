@@ -51,11 +51,17 @@ def test_a_marker_of_a_transaction_changes_nothing(tmp_path: Path, type_number: 
     assert not _read(tmp_path, type_number, bytes(6)).findings
 
 
-def test_a_node_that_ran_with_zookeeper_has_no_metadata(data_dir: Path) -> None:
+def test_a_node_that_ran_with_zookeeper_has_no_metadata(data_dir: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the node ran with ZooKeeper, which has the metadata"):
         metadata_sources([Target(data_dir / "kafka-0.8-to-2.8" / "data")], DEFAULT_LIMITS)
     with pytest.raises(InputError, match=r"with a log or a snapshot here$"):
         metadata_sources([Target(data_dir / "kafka-4.3-single" / "node-1" / "orders-0")], DEFAULT_LIMITS)
+    # The second disk of a broker that 3.9.1 took to KRaft: its file stays of version 0, and gets a directory id.
+    (tmp_path / "t-0").mkdir()
+    text = "broker.id=1\ndirectory.id=GX4D67fxP8fItdmQclIavg\nversion=0\ncluster.id=b1DYJetbSEaSOavTsoVbhg\n"
+    (tmp_path / "meta.properties").write_text(text)
+    with pytest.raises(InputError, match=r"with a log or a snapshot here$"):
+        metadata_sources([Target(tmp_path)], DEFAULT_LIMITS)
 
 
 def test_an_empty_meta_properties_is_not_of_zookeeper(data_dir: Path, tmp_path: Path) -> None:

@@ -244,6 +244,7 @@ def test_a_node_that_ran_with_zookeeper_is_started_by_the_last_release_with_it(
     done = kafkalog(log_dir)
     assert done.stdout.startswith("A 3.9 broker would start.")
     assert done.code == 0
+    assert "releases before 3.9, which refuse more: a meta.properties that is empty" in done.stderr
     assert "releases from 4.0 on, which have no ZooKeeper mode" in done.stderr
     later = kafkalog("--kafka-version", "4.4", log_dir)
     assert later.stdout.startswith("A 4.4 broker would start: it begins an empty metadata log")
@@ -254,3 +255,18 @@ def test_a_node_that_ran_with_zookeeper_is_started_by_the_last_release_with_it(
     assert "A 4.4 broker would refuse to start" in kafkalog(copy).stdout
     os.mkfifo(copy / "meta.properties")
     assert "4.4 broker" in kafkalog(copy).stdout
+
+
+@pytest.mark.parametrize("content", [None, b"", bytes(60), b"version=zero\n"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_disk_without_an_identity_does_not_make_a_node_with_zookeeper_one_of_kraft(
+    kafkalog: Kafkalog, data_dir: Path, tmp_path: Path, content: bytes | None, is_first: bool
+) -> None:
+    """A broker of 3.9.1 started on each: it writes the file on a disk that is new, and leaves out one that is bad."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if content is not None:
+        (disk / "meta.properties").write_bytes(content)
+    disks = [disk, data_dir / "kafka-0.8-to-2.8" / "data"]
+    done = kafkalog(*(disks if is_first else reversed(disks)))
+    assert done.stdout.startswith("A 3.9 broker would start")

@@ -22,6 +22,7 @@ from tests.oracle.boot_mutations.node import (
     HIGH_WATERMARK,
     LOG_START,
     RECOVERY_POINT,
+    UNIQUE,
     Node,
     batch_positions,
     copied_node,
@@ -364,6 +365,36 @@ def test_a_broker_with_zookeeper_goes_on_without_a_directory_that_is_bad(node: N
     result = booted(node, BootTerms(version=(3, 9)))
     assert not result.is_refused
     assert [step.path for step in result.having(Action.OFFLINE)] == [damaged]
+    assert f"it does not serve the log directory {damaged}." in sentence(result, BootTerms(version=(3, 9)))
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "users-0/partition.metadata"])
+def test_the_answer_names_the_log_directory_that_fails_and_not_the_file_in_it(node: Node, name: str) -> None:
+    """Of two, it fails by a checkpoint of zeros, or by what is below one of its logs; the broker serves the other."""
+    make_zookeeper_node(node)
+    node.second(meta=ZOOKEEPER_META)
+    path = node.first / name
+    path.unlink(missing_ok=True)
+    if path.parent == node.first:
+        path.write_bytes(bytes(40))
+    else:
+        path.mkdir()
+    terms = BootTerms(version=(3, 9))
+    assert sentence(booted(node, terms), terms).endswith(f": it does not serve the log directory {node.first}.")
+
+
+def test_a_broker_with_zookeeper_may_cut_a_future_replica_without_a_current_one(node: Node) -> None:
+    """2.8.2 and 3.9.1 made an empty log, as ZooKeeper assigned the partition, and cut the future replica to it."""
+    make_zookeeper_node(node)
+    future = node.partition("users-0").rename(node.first / f"users-0.{UNIQUE}-future")
+    terms = BootTerms(version=(3, 9))
+    result = booted(node, terms)
+    step = only(result, Action.TRUNCATE)
+    assert (step.path, step.offset, step.may_lose) == (future, 0, True)
+    words = "it may cut the future replica of users-0, whose current one is not here (copy it before)."
+    assert words in sentence(result, terms)
+    shutil.copytree(future, node.partition("users-0"))
+    assert not booted(node, terms).may_lose
 
 
 def test_a_broker_with_zookeeper_stops_at_an_empty_cluster_id(node: Node) -> None:

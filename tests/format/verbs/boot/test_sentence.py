@@ -96,3 +96,20 @@ def test_what_was_lost_before_is_not_lost_by_the_start() -> None:
     step = Step(Action.KEEP, Path("/logs/orders-0"), "orders", 0, lost_offsets=(3, 4))
     words = "it goes on without 2 offsets below the high watermark (orders-0 3 to 4)."
     assert sentence(BootResult(steps=[step]), BootTerms()).endswith(words)
+
+
+def test_a_log_directory_that_fails_is_named_whole() -> None:
+    failed = Step(Action.OFFLINE, Path("/disk-1/recovery-point-offset-checkpoint"))
+    other = Step(Action.OFFLINE, Path("/disk-2/t-0"), "t", 0)
+    result = BootResult(steps=[failed, other], failed_dirs=[Path("/disk-1")])
+    assert sentence(result, BootTerms()) == (
+        "A 4.4 broker would start: it does not serve the log directory /disk-1 and t-0."
+    )
+    result.failed_dirs.append(Path("/disk-3"))
+    assert "it does not serve the log directories /disk-1 and /disk-3 and t-0." in sentence(result, BootTerms())
+
+
+def test_a_future_replica_without_a_current_one_is_to_be_copied() -> None:
+    step = Step(Action.TRUNCATE, Path("/logs/t-0.0123-future"), "t", 0, offset=0, may_lose=True)
+    words = "it may cut the future replica of t-0, whose current one is not here (copy it before)."
+    assert sentence(BootResult(steps=[step]), BootTerms()) == f"A 4.4 broker would start: {words}"

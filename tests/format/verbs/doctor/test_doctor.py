@@ -340,6 +340,12 @@ def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> 
     assert all(each.command for each in found)
 
 
+def test_directory_that_is_marked_as_stray_needs_no_metadata(tmp_path: Path) -> None:
+    made = node(tmp_path / "node-1", {f"orders-0.{'0' * 32}-stray": SOUND})
+    [found] = [each for each in diagnoses(made) if each.code == "directory-stray"]
+    assert found.sentence.endswith("not assigned to this broker when it started. A broker does not serve it.")
+
+
 def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that was deleted and made anew: the command takes the metadata that shows it, and both ids are named."""
     own, other = topic_id_of("payments"), topic_id_of("orders")
