@@ -679,15 +679,28 @@ def quorum_of(
 
 
 def _voters(copies: Sequence[MetadataCopy], state: MetadataState) -> tuple[Voter, ...] | None:
-    """The voters by the copies, the best first; where none names them, the controllers that have registered."""
+    """The voters by the copies, the best first; where none names them, the controllers that have registered.
+
+    Each voter of a dynamic quorum counts by its own log: where a change of the voters reached too few of the new ones,
+    those of before elect a leader if a majority of them is at hand.
+    """
     registered = {
         node_id: Voter(node_id, None, tuple((each["name"], each["host"], each["port"]) for each in data["endPoints"]))
         for node_id, data in sorted(state.image.controllers.items())
     }
-    named = next((each.voters for each in copies if each.voters is not None), None)
+    sets = [each.voters for each in copies if each.voters is not None]
+    named = next(iter(sets), None)
+    if copies[0].kraft_version:
+        named = next((each for each in sets if _has_majority(each, copies)), named)
     if named is None:
         return tuple(registered.values()) or None
     return tuple(each if each.endpoints else registered.get(each.node_id, each) for each in named)
+
+
+def _has_majority(voters: tuple[Voter, ...], copies: Sequence[MetadataCopy]) -> bool:
+    """Whether a majority of some voters is at hand, and starts."""
+    able = sum(bool(_votes(each, voters)) and not (each.refusal or each.unsure) for each in copies)
+    return able >= majority_of(len(voters))
 
 
 def _votes(copy: MetadataCopy, voters: tuple[Voter, ...] | None) -> bool | None:
