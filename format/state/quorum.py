@@ -180,7 +180,8 @@ def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
 
     One that is not whole comes last, and so does one with a later epoch than every quorum-state here: a node writes
     that file before the first batch of an epoch, and no CRC covers the epoch of a batch. Of equal ones that of a voter,
-    and the one without damage, comes first. Copies of other clusters than most are left out.
+    the one without damage, and then the one that reaches back furthest comes first. Copies of other clusters than most
+    are left out.
     """
     clusters = Counter(each.cluster_id for each in copies if each.cluster_id is not None)
     cluster_id = clusters.most_common(1)[0][0] if clusters else None
@@ -191,8 +192,8 @@ def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
     latest = max(epochs, default=INT32_RANGE[1])
 
     def standing(copy: MetadataCopy) -> tuple[object, ...]:
-        is_sane = copy.is_usable and copy.end[0] <= latest
-        return is_sane, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None
+        is_sane, start = copy.is_usable and copy.end[0] <= latest, copy.epochs.log_start_offset
+        return is_sane, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None, -start
 
     best = max(of_cluster, key=standing)
     return BestCopy(best, tuple(_reasons(best, of_cluster, len(copies) - len(of_cluster))))
