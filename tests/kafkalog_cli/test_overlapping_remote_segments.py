@@ -63,3 +63,8 @@ def test_each_record_is_read_once(
     assert main(["verify", str(partition), "--remote", remote, "--format", "jsonl"]) == 0
     found = [json.loads(line)["code"] for line in capsys.readouterr().out.splitlines() if '"finding"' in line]
     assert not found
+    for offset in (8, 15, 22):
+        sought = ["--timestamp", str(BASE_TIMESTAMP + offset), str(partition)]
+        assert main(["find", *sought, "--remote", remote, "--format", "jsonl"]) == 0
+        row, _ = map(json.loads, capsys.readouterr().out.splitlines())
+        assert row["offset"] == offset
