@@ -69,6 +69,7 @@ class Segment(msgspec.Struct, frozen=True):
 
     ``files`` maps the suffixes ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` to the existing
     files. ``leftover`` is ``deleted``, ``cleaned`` or ``swap`` (storage LogFileUtils), None for a live segment.
+    ``end`` is the position in the log from which on the next segment has the batches, None for the end of the file.
     """
 
     directory: Path
@@ -76,6 +77,7 @@ class Segment(msgspec.Struct, frozen=True):
     leftover: str | None = None
     files: Mapping[str, Path] = msgspec.field(default_factory=dict)
     is_remote: bool = False  # in the remote storage of a tiered log
+    end: int | None = None
 
     @property
     def log(self) -> Path | None:

@@ -139,7 +139,7 @@ def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOff
         return None
     location = partition.location(log, segment.base_offset)
     known_end = None if offsets is None else offsets.known_end
-    return LogUnit(log, location, segment, partition.next_base_offset(segment), known_end)
+    return LogUnit(log, location, segment, partition.next_base_offset(segment), known_end, end=segment.end)
 
 
 def _lone_log(target: Target) -> LogUnit:

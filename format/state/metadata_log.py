@@ -317,11 +317,13 @@ def read_metadata(
     """The image of the cluster in a metadata partition, up to some record.
 
     It starts from the newest intact snapshot before that; with ``watch`` from the oldest, so that the changes since
-    are seen. Damage is in the findings and does not end the replay.
+    are seen. Damage is in the findings and does not end the replay. Raises InputError if the log begins later.
     """
     until = until or Until()
     first_offset = partition.segments[0].base_offset if partition.segments else None
     state = _first_state(partition, first_offset, until, limits, is_oldest=watch is not None)
+    if state.snapshot is None and not state.findings and first_offset != 0:
+        _check_reach(partition, first_offset or 0, until)
     check_start(partition, state)
     state.watch = watch
     _replay_log(partition, until, limits, state)
@@ -330,6 +332,15 @@ def read_metadata(
     state.last_offset = max(state.last_offset, state.start_offset - 1)
     state.findings += state.last_findings(partition.location())
     return state
+
+
+def _check_reach(partition: Partition, first_offset: int, until: Until) -> None:
+    """Raises InputError where the state is asked for as of a record before the first snapshot of a log without head."""
+    ends = [each.end_offset for each in partition.kraft_snapshots if each.leftover is None]
+    least = min((each for each in ends if each >= first_offset), default=None)
+    if least is not None and until != Until():
+        message = f"the metadata here begins with a snapshot of offset {least - 1}: the state before is not known"
+        raise InputError(message, partition.location())
 
 
 def _read_leader(partition: Partition, state: MetadataState, limits: Limits) -> None:

@@ -180,7 +180,8 @@ def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
 
     One that is not whole comes last, and so does one with a later epoch than every quorum-state here: a node writes
     that file before the first batch of an epoch, and no CRC covers the epoch of a batch. Of equal ones that of a voter,
-    and the one without damage, comes first. Copies of other clusters than most are left out.
+    the one without damage, and then the one that reaches back furthest comes first. Copies of other clusters than most
+    are left out.
     """
     clusters = Counter(each.cluster_id for each in copies if each.cluster_id is not None)
     cluster_id = clusters.most_common(1)[0][0] if clusters else None
@@ -191,8 +192,8 @@ def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
     latest = max(epochs, default=INT32_RANGE[1])
 
     def standing(copy: MetadataCopy) -> tuple[object, ...]:
-        is_sane = copy.is_usable and copy.end[0] <= latest
-        return is_sane, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None
+        is_sane, start = copy.is_usable and copy.end[0] <= latest, copy.epochs.log_start_offset
+        return is_sane, copy.end, copy.node_id in voters, not copy.refusal, copy.dropped_from is None, -start
 
     best = max(of_cluster, key=standing)
     return BestCopy(best, tuple(_reasons(best, of_cluster, len(copies) - len(of_cluster))))
@@ -679,15 +680,28 @@ def quorum_of(
 
 
 def _voters(copies: Sequence[MetadataCopy], state: MetadataState) -> tuple[Voter, ...] | None:
-    """The voters by the copies, the best first; where none names them, the controllers that have registered."""
+    """The voters by the copies, the best first; where none names them, the controllers that have registered.
+
+    Each voter of a dynamic quorum counts by its own log: where a change of the voters reached too few of the new ones,
+    those of before elect a leader if a majority of them is at hand.
+    """
     registered = {
         node_id: Voter(node_id, None, tuple((each["name"], each["host"], each["port"]) for each in data["endPoints"]))
         for node_id, data in sorted(state.image.controllers.items())
     }
-    named = next((each.voters for each in copies if each.voters is not None), None)
+    sets = [each.voters for each in copies if each.voters is not None]
+    named = next(iter(sets), None)
+    if copies[0].kraft_version:
+        named = next((each for each in sets if _has_majority(each, copies)), named)
     if named is None:
         return tuple(registered.values()) or None
     return tuple(each if each.endpoints else registered.get(each.node_id, each) for each in named)
+
+
+def _has_majority(voters: tuple[Voter, ...], copies: Sequence[MetadataCopy]) -> bool:
+    """Whether a majority of some voters is at hand, and starts."""
+    able = sum(bool(_votes(each, voters)) and not (each.refusal or each.unsure) for each in copies)
+    return able >= majority_of(len(voters))
 
 
 def _votes(copy: MetadataCopy, voters: tuple[Voter, ...] | None) -> bool | None:

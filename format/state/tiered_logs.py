@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from format.location import Location
 from format.node.log_dir import Kind, LogDir, TopicPartition, list_directory, log_dir_around
 from format.node.partition import Partition, Segment, parse_partition_dir, read_partition
 from format.node.target import Target
+from format.scan.followed_partition import place_of_offset
 from format.scan.selected_logs import every_log_of
 from format.state.cluster_context import topic_id_in
 from format.state.log_headers import log_parts
@@ -240,7 +243,8 @@ def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> Tier
             found.findings += _orphans(there, named)
             copied = {each.segment_id for each in named if each.state == COPIED}
             there = [each for each in there if each.segment_id in copied]
-        segments[key] = list(_without_overlaps(there, named))
+        first_local = partition.segments[0].base_offset if partition.segments else None
+        segments[key] = list(_without_overlaps(there, named, first_local))
     found.tier = RemoteTier(segments)
     return found
 
@@ -346,23 +350,45 @@ def _orphans(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) 
             yield finding("remote-object-orphan", where, f"objects of segment {each.segment_id}: {words}")
 
 
-def _without_overlaps(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) -> Iterator[Segment]:
-    """The segments by base offset; of several with the same offsets the one that was copied last."""
+def _without_overlaps(
+    there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment], first_local: int | None
+) -> Iterator[Segment]:
+    """The segments by base offset; of several with the same offsets the one that was copied last.
+
+    Leaders may begin their segments at different offsets: each segment ends where the next, or the local log, begins.
+    """
     known = {each.segment_id: each for each in named}
     copied_at = {segment_id: each.event_timestamp for segment_id, each in known.items()}
-    end = -1
     latest = {each.start_offset: each for each in sorted(there, key=lambda one: copied_at.get(one.segment_id, -1))}
+    kept: list[tuple[Segment, int | None]] = []  # each with its last offset
+    end, end_copied_at = -1, -1
     for offset in sorted(latest):
         each = latest[offset]
-        segment = known.get(each.segment_id)
-        if offset <= end or layout.LOG_SUFFIX not in each.files:
+        segment, at = known.get(each.segment_id), copied_at.get(each.segment_id, -1)
+        last = None if segment is None else segment.end_offset
+        # one that was copied before the one that it begins in is of a leader whose end was truncated
+        is_covered = last is not None and offset <= end and (last <= end or at < end_copied_at)
+        if is_covered or layout.LOG_SUFFIX not in each.files:
             continue
-        end = max(end, offset if segment is None else segment.end_offset)
-        yield Segment(each.directory, offset, None, each.files, is_remote=True)
+        end, end_copied_at = max(end, offset if last is None else last), at
+        kept.append((Segment(each.directory, offset, None, each.files, is_remote=True), last))
+    starts = sorted({*(found.base_offset for found, _ in kept), *(() if first_local is None else (first_local,))})
+    for found, last in kept:
+        following = starts[bisect_right(starts, found.base_offset) :][:1]
+        is_cut = bool(following) and (last is None or last >= following[0])
+        yield replace(found, end=_position_of(following[0], found)) if is_cut else found
+
+
+def _position_of(offset: int, segment: Segment) -> int | None:
+    """Where the batch with an offset begins in a log; None if it ends before it, or cannot be read."""
+    with suppress(KafkaLogError), FileSource(segment.files[layout.LOG_SUFFIX]) as source:  # its reader reports errors
+        place = place_of_offset(segment, source, offset)
+        return None if place is None else place.position
+    return None
 
 
 def _difference(partition: Partition, remote: Path, local: Path, base_offset: int) -> Iterator[Finding]:
-    """The finding for a remote log that is not the local one byte for byte."""
+    """The finding for a remote log that has other bytes than the local one, as far as both go."""
     place = partition.location(remote, base_offset)
     try:
         with FileSource(remote) as theirs, FileSource(local) as ours:
@@ -377,8 +403,5 @@ def _difference(partition: Partition, remote: Path, local: Path, base_offset: in
                     message = f"the remote log differs from {local} from byte {at} on"
                     yield finding("remote-segment-mismatch", place.at(position=at), message)
                     return
-            if theirs.size_bytes != ours.size_bytes:
-                message = f"the remote log has {theirs.size_bytes} bytes, and {local} {ours.size_bytes}"
-                yield finding("remote-segment-mismatch", place, message)
     except KafkaLogError as error:
         yield finding_of(error, place)

@@ -288,7 +288,8 @@ class LookupSegment:
         self.lookup = lookup
         self.segment = segment
         self.base_offset = segment.base_offset
-        self.next_base_offset = partition.next_base_offset(segment)
+        # of one that the next overlaps, the whole log is searched, as its time index is of all of it
+        self.next_base_offset = partition.next_base_offset(segment) if segment.end is None else None
         self.location = partition.location(segment.log, segment.base_offset)
         self.limits = limits
         self._sources: dict[str, FileSource] = {}

@@ -564,7 +564,7 @@ class GroupList:
             what = f"none is behind{where}" if known or not committed else "no lag is known"
             return f"{counted(self.group_count, 'group')}; {what}."
         offsets, name = self._offsets, int(self._listed[lag.argmax()])
-        rows = np.flatnonzero(offsets.owner == name)
+        rows = np.flatnonzero((offsets.owner == name) & offsets.has_lag)
         row, total = int(rows[offsets.lag[rows].argmax()]), int(self._lag[name])
         place, most = offsets.place(row), int(offsets.lag[row])
         committed_ms = int(self._states.latest("timestamp")[offsets.key[row]])

@@ -344,7 +344,7 @@ def list_segment(
             found.append(finding("index-missing", location, f"the segment has no {words}"))
             notes.append(f"no {words}")
         if terms.scan and size_bytes is not None:
-            log = LogUnit(segment.log, location, segment, next_base_offset)
+            log = LogUnit(segment.log, location, segment, next_base_offset, end=segment.end)
             totals = read_log_totals(
                 log, found, next_base_offset=next_base_offset, limits=terms.limits, advance=terms.advance
             )

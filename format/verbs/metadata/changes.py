@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from format.kafka_uuid import is_reserved
 from format.timestamps import iso_time
 from format.verbs.metadata.metadata import Row
 from format.wording import counted, listed
@@ -105,6 +106,8 @@ class Subject(msgspec.Struct):
     def follows(self) -> bool:
         """Whether it is a partition in which nothing changed but what follows from brokers that come and go."""
         changed = {name for name, values in self.values.items() if len(values) > 1}
+        if not _are_moved(self.values.get("directories", [])):
+            changed.discard("directories")
         return self.kind == "partition" and "deleted" not in self.steps and changed <= {*_FOLLOWING, ""}
 
     @property
@@ -166,6 +169,12 @@ class Subject(msgspec.Struct):
             unset = "unset" if self.kind in ("config", "quota") else "none"
             words += [f"{_NAMED.get(name, name)} {_chain(self.values[name], unset)}".lstrip() for name in shown]
         return ", ".join(filter(None, words)) or "written again"
+
+
+def _are_moved(directories: list[list[str] | None]) -> bool:
+    """Whether a replica went from one log directory to another. The broker of a new one assigns its directory."""
+    of_replicas = zip(*(each for each in directories if each), strict=False)
+    return any(len({each for each in ids if not is_reserved(each)}) > 1 for ids in of_replicas)
 
 
 class Changes(msgspec.Struct):

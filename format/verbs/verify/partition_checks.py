@@ -432,7 +432,8 @@ class PartitionCheck:
         location, add = log.location, self._add_of_segment
         self.chain.start_segment(segment.base_offset, next_base_offset)
         self.torn_end = None
-        offset_check, time_check, found = self._index_checks(segment) if self.is_full else (None, None, [])
+        is_whole = self.is_full and segment.end is None  # else its indexes go on
+        offset_check, time_check, found = self._index_checks(segment) if is_whole else (None, None, [])
 
         def across(table: BatchTable, markers: dict[int, ControlRecord]) -> None:
             if offset_check is not None:
@@ -460,7 +461,7 @@ class PartitionCheck:
             self.log_is_whole = False
         transactions, self.transactions = self.transactions, SegmentTransactions()
         self.end_is_known = fold.is_readable
-        if not fold.is_readable:
+        if not fold.is_readable or not is_whole:
             return
         is_active = log.is_last_segment
         if offset_check is not None:

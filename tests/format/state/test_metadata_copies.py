@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from format.errors import InputError
 from format.limits import DEFAULT_LIMITS
+from format.node.partition import read_partition
 from format.node.target import Target
-from format.state.metadata_log import MetadataSource
+from format.state.metadata_log import MetadataSource, Until, read_metadata
 from format.state.quorum import MetadataCopy, Voter, best_copy, metadata_source, read_metadata_copies
 from tests.metadata_logs import (
     control_batch,
@@ -144,3 +146,32 @@ def test_other_verbs_take_the_best_copy(tmp_path: Path) -> None:
     path.write_bytes(content)
     assert [each.node_id for each in sources(*nodes)] == [2, 1]
     assert [each.node_id for each in sources(nodes[0])] == [1]
+
+
+def _without_first_record(directory: Path) -> None:
+    """Leave the log of a node that joined later: it begins with a snapshot of the first record."""
+    log = log_of(directory)
+    content = log.read_bytes()
+    log.with_name(f"{1:020}.log").write_bytes(content[12 + int.from_bytes(content[8:12]) :])
+    log.unlink()
+    write_snapshot(log.parent, 1, 1)
+
+
+def test_of_equal_copies_the_one_that_reaches_back_furthest_is_best(tmp_path: Path) -> None:
+    for node_id in (1, 2):
+        write_voters(write_metadata_log(write_node(tmp_path / f"node-{node_id}", node_id), extra_topics=2), (1, 2))
+    _without_first_record(tmp_path / "node-1")
+    found = copies(tmp_path / "node-1", tmp_path / "node-2")
+    assert found[0].end == found[1].end
+    assert best_copy(found).copy.node_id == 2
+
+
+def test_the_state_before_a_log_begins_is_not_known_and_no_damage(tmp_path: Path) -> None:
+    write_metadata_log(write_node(tmp_path, 1), extra_topics=2)
+    _without_first_record(tmp_path)
+    partition = read_partition(tmp_path / "__cluster_metadata-0")
+    assert not read_metadata(partition, Until(1)).findings
+    (tmp_path / "__cluster_metadata-0" / f"{1:020}-{1:010}.checkpoint").unlink()
+    write_snapshot(partition.path, 2, 1)
+    with pytest.raises(InputError, match="begins with a snapshot of offset 1: the state before is not known"):
+        read_metadata(read_partition(partition.path), Until(0))

@@ -19,7 +19,14 @@ from format.node.partition import Partition
 from format.node.target import Target
 from format.verbs.quorum import QuorumResult, quorum
 from tests.building import batch, forbid_reading, write_segment
-from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_snapshot
+from tests.metadata_logs import (
+    control_batch,
+    topic_id_of,
+    voters_records,
+    write_metadata_log,
+    write_node,
+    write_snapshot,
+)
 
 NAMES = {1: "one", 2: "two", 3: "three"}
 
@@ -429,6 +436,23 @@ def test_a_controller_in_another_directory_is_no_voter(tmp_path: Path) -> None:
     assert "nodes 1 and 3 are here; node 2 is not." in words
     ids = f"{topic_id_of('new')}, the voter {topic_id_of('two')}"
     assert f"Node 2 does not vote: its directory has the id {ids}." in words
+
+
+def test_voters_of_before_elect_where_too_few_have_their_change(tmp_path: Path) -> None:
+    """An observer fetched the record that removes node 1; of its voters, only one is here. A broker truncates it."""
+    for node_id, name in ((1, "one"), (2, "two"), (5, "five")):
+        log = write_metadata_log(write_node(tmp_path / f"node-{node_id}", node_id, directory=name))
+        write_snapshot(log, 0, 0, NAMES)
+    path = tmp_path / "node-5" / "__cluster_metadata-0" / f"{0:020}.log"
+    path.write_bytes(path.read_bytes() + control_batch(2, voters_records({2: "two", 3: "three"})))
+    words = words_of(result(tmp_path, 1, 2, 5))
+    assert (
+        "of the 3 voters of the dynamic quorum, nodes 1 and 2 are here; node 3 is not. Nodes 1 and 2 can lead." in words
+    )
+    words = words_of(result(tmp_path, 1, 5))
+    assert (
+        "No leader can be elected without nodes 2 and 3: of the 2 voters of the dynamic quorum, none is here." in words
+    )
 
 
 # -- changes that are lost -------------------------------------------------------------------------------------

@@ -404,6 +404,14 @@ def _with_one_group(tmp_path: Path) -> Path:
     return node
 
 
+def test_an_offset_that_waits_for_its_transaction_is_no_lag(tmp_path: Path) -> None:
+    commits = [(commit("app", 0, 1), None), (commit("app", 1, 1), 7)]
+    write_segment(tmp_path / "__consumer_offsets-0", 0, batches_of(*commits))
+    for number in (0, 1):
+        write_segment(tmp_path / f"orders-{number}", 0, [batch(0)])
+    assert Answer(tmp_path).sentences.startswith("Group app is 2 records behind on orders-0; ")
+
+
 def test_the_lag_on_a_log_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = _with_one_group(tmp_path)
     assert Answer(node).sentences.startswith("Group app is 4 records behind, 2 of them on orders-0; ")

@@ -224,6 +224,15 @@ def test_a_record_type_has_one_kind() -> None:
 SOUND = PartitionState(replicas=(1, 2), isr=(2, 1), leader=1)
 
 
+@pytest.mark.parametrize(("last", "is_moved"), [("b", False), ("c", True)])
+def test_a_new_replica_gets_its_log_directory(last: str, is_moved: bool) -> None:
+    """A broker with several assigns it after the creation; only a later change is a move."""
+    ids = {"": "A" * 21 + "Q", **{name: name * 21 + "A" for name in "abc"}}
+    steps = [[ids[each] for each in names] for names in (("", ""), ("a", ""), ("a", "b"), ("a", last))]
+    rows = [change(at, {"directories": steps[at]}, {"directories": steps[at + 1]}) for at in range(3)]
+    assert ("reassigned" in sentence(*rows)) == is_moved
+
+
 @pytest.mark.parametrize(
     ("changed", "is_one"),
     [
