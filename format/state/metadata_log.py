@@ -334,6 +334,14 @@ def read_metadata(
     return state
 
 
+def reaches_back(partition: Partition, until: Until, limits: Limits) -> bool:
+    """Whether a log, or a snapshot, begins before a record, so that the state as of that record can be read."""
+    first_offset = partition.segments[0].base_offset if partition.segments else None
+    return (
+        first_offset == 0 or _first_state(partition, first_offset, until, limits, is_oldest=True).snapshot is not None
+    )
+
+
 def _check_reach(partition: Partition, first_offset: int, until: Until) -> None:
     """Raises InputError where the state is asked for as of a record before the first snapshot of a log without head."""
     ends = [each.end_offset for each in partition.kraft_snapshots if each.leftover is None]

@@ -43,9 +43,11 @@ from format.state.metadata_log import (
     MetadataRecords,
     MetadataSource,
     MetadataState,
+    Until,
     check_start,
     metadata_records,
     metadata_sources,
+    reaches_back,
 )
 from format.wording import counted
 
@@ -162,16 +164,27 @@ def read_metadata_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIM
     return [_copy(source, limits) for source in metadata_sources(targets, limits)]
 
 
-def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
+def metadata_source(
+    targets: Iterable[Target], limits: Limits, until: Until | None = None
+) -> tuple[MetadataSource, list[MetadataSource]]:
     """The metadata log of the best copy at or below some paths, and the others.
 
-    Raises InputError if there is none, UnreadableFile if none can be listed.
+    With ``until`` it is the best of those that reach back to that record, if any does. Raises InputError if there is
+    none, UnreadableFile if none can be listed.
     """
     found = metadata_sources(targets, limits)
     readable = [each for each in found if each.unread is None]
     if found[0].unread is not None and not readable:
         raise UnreadableFile(found[0].unread.message, found[0].unread.location)
-    best = readable[0] if len(readable) == 1 else best_copy([_copy(each, limits) for each in readable]).copy.source
+    best = readable[0]
+    if len(readable) > 1:
+        copies = [_copy(each, limits) for each in readable]
+        chosen = best_copy(copies).copy
+        if until not in (None, Until()) and not reaches_back(chosen.source.partition, until, limits):
+            of_cluster = (each for each in copies if each.is_usable and each.cluster_id == chosen.cluster_id)
+            reaching = [each for each in of_cluster if reaches_back(each.source.partition, until, limits)]
+            chosen = best_copy(reaching).copy if reaching else chosen
+        best = chosen.source
     return best, [each for each in found if each is not best]
 
 

@@ -166,6 +166,19 @@ def test_of_equal_copies_the_one_that_reaches_back_furthest_is_best(tmp_path: Pa
     assert best_copy(found).copy.node_id == 2
 
 
+def test_an_earlier_state_is_read_from_a_shorter_copy_that_reaches_back(tmp_path: Path) -> None:
+    for node_id, count in ((1, 3), (2, 2)):
+        write_metadata_log(write_node(tmp_path / f"node-{node_id}", node_id), extra_topics=count)
+    _without_first_record(tmp_path / "node-1")
+    partition = tmp_path / "node-1" / "__cluster_metadata-0"
+    (partition / f"{1:020}-{1:010}.checkpoint").rename(partition / f"{2:020}-{1:010}.checkpoint")
+    targets = [Target(tmp_path / name) for name in ("node-1", "node-2")]
+    chosen = [
+        metadata_source(targets, DEFAULT_LIMITS, until)[0].node_id for until in (None, Until(), Until(1), Until(0))
+    ]
+    assert chosen == [1, 1, 1, 2]
+
+
 def test_the_state_before_a_log_begins_is_not_known_and_no_damage(tmp_path: Path) -> None:
     write_metadata_log(write_node(tmp_path, 1), extra_topics=2)
     _without_first_record(tmp_path)
