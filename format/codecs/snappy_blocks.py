@@ -88,7 +88,8 @@ def _uncompress_in_place(blocks: list[tuple[memoryview, int]], total_bytes: int)
 def _uncompress_all(blocks: list[tuple[memoryview, int]], room: memoryview) -> None:
     position = 0
     for block, block_bytes in blocks:
-        _uncompress_into(block, room[position : position + block_bytes])
+        with room[position : position + block_bytes] as own:
+            _uncompress_into(block, own)
         position += block_bytes
 
 

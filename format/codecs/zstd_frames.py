@@ -191,7 +191,8 @@ def _decompress_frames(view: memoryview, frames: list[_Frame], limits: Limits) -
             got = 1
             while got and written < room_bytes:
                 try:
-                    got = reader.readinto(room[written:])
+                    with room[written:] as left:
+                        got = reader.readinto(left)
                 except zstandard.ZstdError as error:
                     raise failed(_NAME, error) from None
                 written += got

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from time import monotonic
 from typing import Any
 
@@ -308,17 +309,22 @@ def _character_start(field: bytes, at: int) -> int:
 
 # -- JSON ------------------------------------------------------------------------------------------------------
 
+#: Deeper JSON is more indentation than content.
+_MOST_JSON_DEPTH = 100
+_STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
 
 
 def pretty_bytes(value: bytes, spans: Spans, width: int) -> _Painted | None:
-    """A JSON object or array, pretty-printed from its own tokens; None for anything else, and for very long ones."""
+    """A JSON object or array, pretty-printed from its own tokens; None for what is none, or too long or deep."""
     if value.lstrip()[:1] not in (b"{", b"[") or len(value) > _MOST_JSON_BYTES:
         return None
     try:
         text = value.decode()
         json.loads(text)
     except (ValueError, RecursionError):
+        return None
+    if max(accumulate(_STEPS.get(match[0], 0) for match in _TOKEN.finditer(text))) > _MOST_JSON_DEPTH:
         return None
     return pretty(text, _in_characters(value, spans), width)
 

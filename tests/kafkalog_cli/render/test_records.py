@@ -91,7 +91,10 @@ def test_json_is_pretty_and_its_tokens_stay() -> None:
     assert json.loads(in_one_line.text) == json.loads(ORDER)
 
 
-@pytest.mark.parametrize("value", [b"", b"12", b'"text"', b'{"a": ', b"{a}", b"[" * 5000 + b"]" * 5000, b'{"\xff": 1}'])
+@pytest.mark.parametrize(
+    "value",
+    [b"", b"12", b'"text"', b'{"a": ', b"{a}", b"[" * 101 + b"]" * 101, b"[" * 5000 + b"]" * 5000, b'{"\xff": 1}'],
+)
 def test_what_is_no_json_object_or_array_is_not_pretty(value: bytes) -> None:
     assert pretty_bytes(value, (), 80) is None
 
