@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ from format.columns import DIAGNOSIS
 from format.findings import Severity
 from format.offset_ranges import merged
 from format.rows.record_rows import Row
-from format.wording import counted
+from format.wording import counted, shell_line
 
 _E, _W = Severity.ERROR, Severity.WARNING
 
@@ -159,7 +158,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 def command(verb: str, *words: str) -> str:
     """A command of this program, quoted for a shell."""
-    return shlex.join(("kafkalog", verb, *words))
+    return shell_line(("kafkalog", verb, *words))
 
 
 def span(first: int, last: int) -> str:
