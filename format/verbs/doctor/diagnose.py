@@ -136,8 +136,11 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     rebuilt = {each.location.path for each in evidence.findings if _lacks_offset_index(each)}
+    stopping = {each.location.path for each in evidence.findings if each.code in ("boot-refused", "boot-unserved")}
     for each in evidence.findings:
         code = _code_of(each)
+        if code in ("file-damaged", "suspicious") and each.location.path in stopping:
+            continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
         if each.code == "index-missing" and each.location.path in rebuilt:

@@ -74,6 +74,17 @@ def test_records_lost(tmp_path: Path, deep: bool) -> None:
     assert codes(node(tmp_path / "sound", {"orders-0": SOUND}, marks={"orders-0": 24}, is_clean=True), deep=deep) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["orders-0/leader-epoch-checkpoint", "replication-offset-checkpoint", "meta.properties"]
+)
+def test_a_damaged_file_that_stops_a_broker_is_one_diagnosis(tmp_path: Path, name: str) -> None:
+    made = node(tmp_path / "node-1", {"orders-0": SOUND})
+    (made / "bootstrap.checkpoint").touch()  # as KRaft has
+    (made / name).write_text("0\n2\nfoo\n")
+    found = [each for each in diagnoses(made) if each.evidence_path == str(made / name)]
+    assert [each.question for each in found] == ["boot"]
+
+
 def test_many_of_a_kind_are_one(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(40)]
     logs = dict.fromkeys(names, SOUND)
