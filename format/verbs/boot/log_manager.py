@@ -32,6 +32,7 @@ from format.verbs.boot.broker_files import (
     followed_is,
     is_seen,
     read_partition_files,
+    size_of,
     stop_at_pipe,
     why_closed,
 )
@@ -491,14 +492,24 @@ def lone_future_steps(logs: LogsState) -> Iterator[Step]:
     Without an offset there is nothing to lose.
     """
     for key, found in logs.future.items():
+        if key in logs.live or not _has_records(found):
+            continue
         first, end = found.log.log_start, found.log.log_end
-        if key not in logs.live and end > first:
-            reason = (
-                "no log directory here has the current replica: if ZooKeeper assigns the partition to this broker, it "
-                f"makes an empty log, and may cut this future replica, with offsets {first} to {end - 1}, to it: copy "
-                "it before"
-            )
-            yield found.step(Action.TRUNCATE, reason, kafka_class="ReplicaAlterLogDirsThread", offset=0, may_lose=True)
+        offsets = f", with offsets {first} to {end - 1}," if found.log.segments else ""
+        reason = (
+            "no log directory here has the current replica: if none of the node has it and ZooKeeper assigns the "
+            f"partition to this broker, it makes an empty log, and may cut this future replica{offsets} to it: copy "
+            "it before"
+        )
+        yield found.step(Action.TRUNCATE, reason, kafka_class="ReplicaAlterLogDirsThread", offset=0, may_lose=True)
+
+
+def _has_records(found: FoundLog) -> bool:
+    """Whether a log has an offset; of one that was not read, whether a segment has a byte."""
+    if found.log.segments:
+        return found.log.log_end > found.log.log_start
+    names = (each for each in found.files.present if each.endswith(layout.LOG_SUFFIX))
+    return any(size_of(place) for place in map(found.files.place, names) if place is not None)
 
 
 def missing_log_steps(

@@ -52,7 +52,8 @@ _TEMPLATES = (
     Template("not-served", _E, "boot", "partitions would not be served",
              "A broker would start, and not serve a log directory or a partition."),
     Template("replica-missing", _E, "boot", "replicas are missing",
-             "By the metadata the replica is in this log directory, and it is not there."),
+             "By the metadata the replica is in this log directory, and it is not there; with ZooKeeper, only a future "
+             "one is."),
     Template("directory-stray", _E, "boot", "directories do not belong here",
              "By the metadata the directory is of no topic, of another one, or not of this node."),
     Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",

@@ -351,6 +351,31 @@ def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> 
     assert all(each.command for each in found)
 
 
+ZOOKEEPER_META = "version=0\nbroker.id=1\ncluster.id=zookeeperzookeeperzooA\n"
+
+
+def test_a_future_replica_without_a_current_one_where_zookeeper_assigns(tmp_path: Path) -> None:
+    """2.8.2 and 3.9.1 made an empty log and cut the future replica to it; they leave one beside a current one."""
+    future = f"orders-0.{'0' * 32}-future"
+    one = node(tmp_path / "a", {future: SOUND})
+    two = node(tmp_path / "b", {"orders-1": SOUND})
+    for each in (one, two):
+        (each / "meta.properties").write_text(ZOOKEEPER_META)
+    [found] = diagnoses(one, two)
+    assert (found.code, found.severity) == ("replica-missing", Severity.WARNING)
+    assert "may cut this future replica to it: copy it before" in found.sentence  # not read, as the stop was not clean
+    (one / ".kafka_cleanshutdown").touch()
+    [found] = diagnoses(one, two)
+    assert "may cut this future replica, with offsets 0 to 23, to it: copy it before" in found.sentence
+    (two / "orders-1").rename(two / "orders-0")
+    assert codes(one, two) == []
+    shutil.rmtree(two)
+    for each in (one / future).glob("*.log"):
+        each.write_bytes(b"")
+    (one / ".kafka_cleanshutdown").unlink()
+    assert "replica-missing" not in codes(one)
+
+
 def test_directory_that_is_marked_as_stray_needs_no_metadata(tmp_path: Path) -> None:
     made = node(tmp_path / "node-1", {f"orders-0.{'0' * 32}-stray": SOUND})
     [found] = [each for each in diagnoses(made) if each.code == "directory-stray"]
