@@ -379,7 +379,8 @@ def nothing_to_read(target: Target) -> Finding:
     location = Location(str(target.path)) if target.kind is Kind.LOG_DIR else location_of_directory(target.path)
     if target.kind is Kind.LOG_DIR and _names_here(target.path) == set():
         message = "the directory is empty: it was not formatted, or its disk is not mounted; with KRaft, a broker that "
-        return finding("log-dir-empty", location, f"{message}has it in log.dirs does not start")
+        message += "has it in log.dirs does not start; with ZooKeeper, it makes its logs anew, empty"
+        return finding("log-dir-empty", location, message)
     return finding("nothing-to-read", location, "no segment of any log was found here or below")
 
 

@@ -161,6 +161,7 @@ class _Start:
             )
         if identity is not None and identity.is_zookeeper:
             steps += log_manager.lone_future_steps(logs)
+            steps += log_manager.new_directory_steps(logs, identity.new)
         if image is None or node_id is None:
             return steps
         steps += log_manager.future_log_steps(logs, image, node_id)

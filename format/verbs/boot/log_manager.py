@@ -512,6 +512,23 @@ def _has_records(found: FoundLog) -> bool:
     return any(size_of(place) for place in map(found.files.place, names) if place is not None)
 
 
+def new_directory_steps(logs: LogsState, new: Collection[Path]) -> Iterator[Step]:
+    """Steps for log directories without meta.properties and logs, of a node with ZooKeeper that has others.
+
+    2.8.2 and 3.9.1 made empty logs there for all that they had held, as ZooKeeper assigned them to the broker.
+    """
+    held = {each.log_dir.path for found in (logs.live, logs.future) for each in found.values()}
+    for path in new:
+        if path not in held:
+            reason = (
+                "the log directory is empty, and the broker takes it for a new one: if it held logs, what they held is "
+                "not known, and the broker makes empty ones"
+            )
+            yield Step(
+                Action.CREATE, path / layout.META_PROPERTIES, reason=reason, kafka_class="KafkaServer", may_lose=True
+            )
+
+
 def missing_log_steps(
     logs: LogsState,
     opened: list[LogDirState],
