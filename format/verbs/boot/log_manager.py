@@ -320,7 +320,10 @@ def _classify(found: FoundLog, state: LogsState) -> None:
         message = f"Duplicate log directories for {name.topic}-{name.partition} are found"
         if name.mark:
             message = "Duplicate log directories found:"
-        reason = f"the same partition is in {other.path} too; remove one of the two"
+        reason = (
+            f"the same partition is in {other.path} too: compare both with kafkalog diff, unless one of the two log "
+            "directories is a copy, or of another cluster"
+        )
         state.problems.append(problem_step(StopsStart(message, "LogManager.loadLog", path, reason), path))
     state.steps += _steps_with_losses(steps, found)
 

@@ -194,20 +194,23 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
-    follow = command("verify", place)
+    follow, many = command("verify", place), command("verify", evidence.log_dir_of(place))
+    twins = evidence.twins(place) if code == "start-refused" and where.path == place else []
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
         covered, follow = _replica_words(evidence, place, offsets, code)
         words += covered
     elif code == "directory-empty":
         follow = command("boot", *(str(each.path) for each in evidence.targets))
+    elif twins:
+        follow, many = command("diff", place, *twins), command("diff", *map(evidence.log_dir_of, (place, *twins)))
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", evidence.log_dir_of(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
         code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
-        node=evidence.node_of(place), many_command=command("verify", evidence.log_dir_of(place)),
+        node=evidence.node_of(place), many_command=many,
     )  # fmt: skip
 
 

@@ -153,6 +153,11 @@ class Evidence(msgspec.Struct, dict=True):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
 
+    def twins(self, path: str) -> list[str]:
+        """The other directories of the partition at a path that are of a node with the same id."""
+        own = self.context.node_id_at(Path(self.log_dir_of(path)))
+        return [each.path for each in self.others(path) if self.context.node_id_at(directory_of(each)) == own]
+
     def longest_replicas(self) -> Iterator[PartitionListing]:
         """The longest replica of each partition, without internal topics and what is marked."""
         for (topic, _), replicas in self._by_key.items():

@@ -220,6 +220,19 @@ def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None
     )
 
 
+def test_two_directories_of_one_node_id_and_no_cluster_id(tmp_path: Path) -> None:
+    """Brokers 0.10.2 and 1.1 write no cluster id: the directories may be of two clusters, and no log may be deleted."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for each, count in ((one, 4), (two, 3)):
+        ModelReplica(plain(count, tag=each.name), 3 * count).write(each)
+        (each / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    found = {each.code: each for each in diagnoses(one, two)}
+    assert found["start-refused"].severity is Severity.WARNING
+    assert found["start-refused"].command == f"kafkalog diff {two / 'orders-0'} {one / 'orders-0'}"
+    assert "no election decides between them" in found["replicas-diverge"].sentence
+    assert not any(words in each.sentence for each in found.values() for words in ("remove", "Elect"))
+
+
 def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from format.verbs.diff import diff
 
