@@ -143,6 +143,8 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
             continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
+        if each.code == "topic-id-conflict" and evidence.log_dir_of(each.location.path) in evidence.foreign:
+            continue  # said of the whole directory
         if each.code == "index-missing" and each.location.path in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
@@ -383,13 +385,10 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         log_dir = evidence.log_dir_of(each.path)
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
-    for path in dict.fromkeys(str(each.path) for each in evidence.log_dirs):
-        if evidence.context.is_at_another_cluster(path_of(path)):
-            file = f"{path}/{layout.META_PROPERTIES}"
-            words = (
-                "The log directory is of another cluster: its cluster.id is not that of the metadata log at the paths."
-            )
-            yield Draft("directory-foreign", path, words, file, None, command("dump", file))
+    for path, whose in evidence.foreign.items():
+        file = f"{path}/{layout.META_PROPERTIES}"
+        words = f"The log directory is of another cluster: its cluster.id is not that of {whose}."
+        yield Draft("directory-foreign", path, words, file, None, command("dump", file))
 
 
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (

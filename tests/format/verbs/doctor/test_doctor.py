@@ -233,6 +233,17 @@ def test_two_directories_of_one_node_id_and_no_cluster_id(tmp_path: Path) -> Non
     assert not any(words in each.sentence for each in found.values() for words in ("remove", "Elect"))
 
 
+def test_log_directories_of_two_clusters(tmp_path: Path) -> None:
+    """Several paths are one cluster, so a broker with both in log.dirs stops, and boot says so."""
+    one = node(tmp_path / "one", {"orders-0": SOUND}, cluster_id="one")
+    two = node(tmp_path / "two", {"orders-0": SOUND, "orders-1": SOUND}, cluster_id="two")
+    made = looked_at(one, two)
+    [found] = made.diagnoses
+    assert (found.code, found.severity, found.subject) == ("directory-foreign", Severity.ERROR, str(two))
+    assert found.sentence == f"The log directory is of another cluster: its cluster.id is not that of {one}."
+    assert made.looked_at.startswith("2 nodes, ")
+
+
 def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from format.verbs.diff import diff
 
