@@ -420,7 +420,7 @@ _CODES = (
                 "Takes it offline.", "Run kafkalog boot on all log directories of the node; repair the files that it names, or delete those that a broker writes again."),
     FindingCode("replica-stray", _E, "full", "The metadata at hand does not assign the log to this node.",
                 "Renames its directory to -stray and does not serve it.", "Find out where the directory comes from; restore its partition.metadata if that is wrong."),
-    FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory is not in it.",
+    FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory is not in it; with ZooKeeper, only its future replica is.",
                 "Creates an empty log, and fetches from the leader if it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),
     FindingCode("metadata-incomplete", _E, "any", "Part of the metadata log is lost or damaged: the image of the cluster lacks its records.",
                 "A node that has only this metadata log does not start, or knows less of the cluster.",

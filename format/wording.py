@@ -1,7 +1,8 @@
-"""Counts, ranges of offsets, lists and suggestions in sentences."""
+"""Counts, ranges of offsets, lists, suggestions and commands in sentences."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
@@ -16,6 +17,25 @@ def installing(extra: str) -> str:
     """How to install the packages of an extra; into the standalone build nothing can be installed."""
     command = f"pip install 'kafkalog[{extra}]'"
     return f"not in the standalone build, but with {command}" if hasattr(sys, "frozen") else command
+
+
+def shell_line(words: Iterable[str]) -> str:
+    """A command from its words, quoted for a shell."""
+    return " ".join(map(shell_word, words))
+
+
+def shell_word(word: str) -> str:
+    """A word quoted for a shell, with what a terminal does not show escaped, such as a byte that is not UTF-8."""
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_in_shell, word)) + "'"
+
+
+def _in_shell(character: str) -> str:
+    if character.isprintable():
+        return f"\\{character}" if character in "\\'" else character
+    errors = "surrogateescape" if "\udc80" <= character <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", errors))
 
 
 def counted(number: int, noun: str) -> str:

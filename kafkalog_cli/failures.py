@@ -13,7 +13,7 @@ import typer
 
 from format import errors
 from format.findings import FINDING_CODES, STEP_OUTSIDE_BUNDLE, next_step_of
-from format.wording import installing
+from format.wording import installing, shell_word
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.output import ReaderGone
@@ -185,6 +185,9 @@ def advice_for(error: errors.KafkaLogError) -> str:
         return error.excerpt.replace("\n", "\n  ")
     if error.code in FINDING_CODES:
         return next_step_of(error.code, error.location)
+    parent = os.path.dirname(error.location.path) if error.location is not None else ""
+    if type(error) is errors.OutputError and parent and not os.path.lexists(parent):
+        return f"Make the directory first: mkdir -p {shell_word(parent)}"
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")
 
 

@@ -35,7 +35,7 @@ from format.node.partition import (
     parse_partition_dir,
     read_partition,
 )
-from format.wording import did_you_mean, first_of
+from format.wording import did_you_mean, first_of, shell_word
 
 _LOOKED_AT_BYTES = 1024
 _TAR_MARK = (257, b"ustar")
@@ -81,14 +81,12 @@ def refuse_foreign_file(path: Path) -> None:
 
 
 def _foreign_words(path: Path, start: bytes) -> str:
-    import shlex  # only for a message
-
     if start[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
-        return f"a tar archive: unpack it first, with: tar xf {shlex.quote(str(path))}"
+        return f"a tar archive: unpack it first, with: tar xf {shell_word(str(path))}"
     for mark, name, program in _PACKED:
         if start.startswith(mark):
             unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
-            return f"compressed with {name}: unpack it first, with: {unpack} {shlex.quote(str(path))}"
+            return f"compressed with {name}: unpack it first, with: {unpack} {shell_word(str(path))}"
     if _is_redpanda_batch(start):
         return f"a segment of Redpanda, {_OTHER_FORMAT}"
     if _is_text(start):
@@ -381,7 +379,8 @@ def nothing_to_read(target: Target) -> Finding:
     location = Location(str(target.path)) if target.kind is Kind.LOG_DIR else location_of_directory(target.path)
     if target.kind is Kind.LOG_DIR and _names_here(target.path) == set():
         message = "the directory is empty: it was not formatted, or its disk is not mounted; with KRaft, a broker that "
-        return finding("log-dir-empty", location, f"{message}has it in log.dirs does not start")
+        message += "has it in log.dirs does not start; with ZooKeeper, it makes its logs anew, empty"
+        return finding("log-dir-empty", location, message)
     return finding("nothing-to-read", location, "no segment of any log was found here or below")
 
 

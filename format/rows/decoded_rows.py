@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -20,7 +19,7 @@ from format.log.record_table import RecordTable
 from format.rows.internal_record_rows import decoder_of
 from format.rows.record_rows import bounded_parts
 from format.scan.protocol import Cost
-from format.wording import counted_plainly
+from format.wording import counted_plainly, shell_line
 
 #: Measured, for small records of Avro.
 DECODING_COST = Cost(batch_s=0.9e-6, byte_s=60e-9, compressed_byte_s=70e-9)
@@ -162,7 +161,7 @@ def undecodable_finding(
     schema = "" if schema_id is None else f" (schema {schema_id})"
     verb = "does" if what in ("the key", "the value") else "do"
     where = os.path.dirname(place.path) if place.topic is not None else place.path
-    step = f"See who wrote such values, and since when: {shlex.join(('kafkalog', 'verify', '--values', where))}"
+    step = f"See who wrote such values, and since when: {shell_line(('kafkalog', 'verify', '--values', where))}"
     return finding(
         "value-undecodable",
         place,

@@ -279,6 +279,10 @@ class ClusterContext(msgspec.Struct):
         """The node that a log directory belongs to, from meta.properties."""
         return self._node_at(log_dir)[0]
 
+    def cluster_id_at(self, log_dir: Path) -> str | None:
+        """The cluster that a log directory belongs to, from meta.properties."""
+        return self._node_at(log_dir)[1]
+
     def is_at_another_cluster(self, log_dir: Path) -> bool:
         """Whether a log directory belongs to another cluster than that of the metadata log."""
         cluster_id, known = self._node_at(log_dir)[1], None if self.source is None else self.source.cluster_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -28,7 +27,7 @@ from format.sorted_values import distinct_values
 from format.state.log_headers import Headers, HeaderScan, LogTotals, log_parts
 from format.state.producers import ProducerState, SequenceBroke, last_sequence_of, rows_by_producer
 from format.verbs.txns.replicas import Replicas, ReplicaScan
-from format.wording import counted, did_you_mean
+from format.wording import counted, did_you_mean, shell_line
 
 #: Among how many batches before it a repeated batch is looked for: a client sends it again within seconds.
 _REMEMBERED = 4096
@@ -329,8 +328,8 @@ def next_command(rows: Sequence[tuple[Any, ...]], terms: ProducerTerms, paths: I
     if any(row[column("duplicate_count")] or row[column("repeated_batch_count")] for row in rows):
         topics = sorted({row[column("topic")] for row in rows}) if terms.topics else ()
         words = ["producers", "--duplicates", *(word for topic in topics for word in ("--topic", topic))]
-        return f"What was written twice: {shlex.join(('kafkalog', *words, *paths))}"
+        return f"What was written twice: {shell_line(('kafkalog', *words, *paths))}"
     if rows and terms.producer_id is not None and terms.producer_id != layout.NO_PRODUCER_ID:
         words = ["grep", "--all", "--producer-id", str(terms.producer_id)]
-        return f"Its records: {shlex.join(('kafkalog', *words, *paths))}"
+        return f"Its records: {shell_line(('kafkalog', *words, *paths))}"
     return ""

@@ -9,7 +9,6 @@ cluster.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from format.state.cluster_context import latest_epoch_of, named_nodes, topic_id_
 from format.state.cluster_image import PartitionState
 from format.state.metadata_log import read_metadata
 from format.state.quorum import Member, MetadataCopy, Quorum, quorum_of, read_metadata_copies
-from format.wording import are, counted, first_of, listed
+from format.wording import are, counted, first_of, listed, shell_line
 
 EPOCH, PARTITION, REPLICA, TOPIC = "leader_epoch", "partition", "replica", "topic"
 
@@ -188,7 +187,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
         """The command that says what can be rebuilt from these paths; without paths, in words on what to run it."""
         if not self.paths:
             return "run kafkalog rebuild-quorum --dry-run on the log directories themselves"
-        return shlex.join(("kafkalog", "rebuild-quorum", *self.paths, "--dry-run"))
+        return shell_line(("kafkalog", "rebuild-quorum", *self.paths, "--dry-run"))
 
     @property
     def _has_majority(self) -> bool:

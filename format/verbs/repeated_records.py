@@ -6,7 +6,6 @@ a record was written twice by mistake. Records of aborted transactions do not co
 
 from __future__ import annotations
 
-import shlex
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -36,7 +35,7 @@ from format.state.log_headers import log_parts
 from format.verbs.producers import ProducerTerms
 from format.verbs.txns.partition_transactions import committed_view
 from format.verbs.txns.replicas import Replicas, ReplicaScan
-from format.wording import counted
+from format.wording import counted, shell_word
 
 #: With how many records before it a record is compared, in each partition: about 100 MiB.
 REMEMBERED = 1 << 18
@@ -375,7 +374,7 @@ def dump_command(found: PartitionRepeats, run: Run) -> str:
     """The command that shows the earlier records, what is between them, and the repeats."""
     return (
         f"kafkalog dump --records --from-offset {run.earlier[_OFFSET]} --to-offset {run.last_offset} "
-        f"{shlex.quote(str(found.partition.path))}"
+        f"{shell_word(str(found.partition.path))}"
     )
 
 

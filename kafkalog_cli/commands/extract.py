@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -14,6 +13,7 @@ from msgspec.structs import asdict, replace
 from format.columns import EXTRACTED_FILE, RowSchema, record_schema
 from format.layout import DATA_SET_MANIFEST
 from format.node.target import targets_at
+from format.wording import shell_word
 from kafkalog_cli.failures import needing, say
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
@@ -143,7 +143,7 @@ def _duckdb_command(directory: Path) -> str:
     """The command that counts the records of each topic in Parquet files, quoted for a shell."""
     files = f"{directory}/**/*.parquet".replace("'", "''")
     query = f"SELECT topic, count(*) FROM read_parquet('{files}', hive_partitioning = true) GROUP BY topic"
-    return f"duckdb -c {quote(query)}"
+    return f"duckdb -c {shell_word(query)}"
 
 
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -11,7 +10,7 @@ import typer
 from format.columns import ASSIGNMENT, METADATA_CHANGE, SCHEMA_VERSION
 from format.limits import Limits
 from format.timestamps import iso_time
-from format.wording import counted, did_you_mean, listed
+from format.wording import counted, did_you_mean, listed, shell_line
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import DocumentOutput, EveryRow, Judging
@@ -173,7 +172,7 @@ def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: 
         run.write(SCHEMA_VERSION, found.rows())
         if found.schemas.versions:
             words = ("kafkalog", "verify", "--values", *map(str, reading.paths))
-            run.say_at_end(f"Which values they decode: {shlex.join(words)}")
+            run.say_at_end(f"Which values they decode: {shell_line(words)}")
         if not found.schemas.versions:
             run.condition(Condition.NOTHING_FOUND)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
-from format.wording import counted, counted_plainly, installing, listed, offset_range, offsets_are
+from format.wording import counted, counted_plainly, installing, listed, offset_range, offsets_are, shell_line
 
 
 @pytest.mark.parametrize(("number", "expected"), [(0, "0 logs"), (1, "1 log"), (2, "2 logs"), (1200, "1,200 logs")])
@@ -24,6 +27,16 @@ def test_a_number_has_its_noun(number: int, expected: str) -> None:
 )
 def test_a_noun_has_its_plural(noun: str, expected: str) -> None:
     assert counted(2, noun) == expected
+
+
+@pytest.mark.parametrize(
+    "name", [b"kafka", b"it's", b"a b", b"caf\xe9", b"caf\xe9's \\n", "ü\u200b€\n".encode(), b"\x1b[2J", b""]
+)
+def test_a_command_can_be_pasted_into_a_shell(name: bytes) -> None:
+    """Also a name that is not UTF-8: a terminal shows its bytes as escapes."""
+    line = shell_line(("printf", "%s", os.fsdecode(name)))
+    assert line.isprintable()
+    assert subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout == name
 
 
 def test_a_range_of_one_offset_is_one_offset() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 import typer
@@ -65,6 +66,16 @@ def test_advice_comes_from_the_table_of_findings_where_it_has_the_code() -> None
     error = InvalidRecord("x", PLACE)
     assert advice_for(error) == FINDING_CODES[error.code].next_step
     assert "log directory" in advice_for(NotALogDir("x", PLACE))
+
+
+def test_the_advice_for_an_output_without_its_directory_is_to_make_that(tmp_path: Path) -> None:
+    missing = tmp_path / "to day" / "logs"
+    assert (
+        advice_for(OutputError("x", Location(str(missing / "t-0"))))
+        == f"Make the directory first: mkdir -p '{missing}'"
+    )
+    assert "free space" in advice_for(OutputError("x", Location(str(tmp_path / "t-0"))))
+    assert "free space" in advice_for(OutputError("x", Location("<stdout>")))
 
 
 def test_an_error_of_the_system_has_its_words(capsys: pytest.CaptureFixture[str]) -> None:

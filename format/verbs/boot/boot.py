@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
-from format.findings import Finding, Severity, finding
+from format.findings import Certainty, Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
 from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
@@ -159,8 +159,9 @@ class _Start:
                 f"whether symbolic links lead to the same files on the broker's host: {count} followed, as a broker "
                 f"does; the first is {logs.links[0]}"
             )
-        if identity is not None and identity.is_zookeeper and not terms.is_one_of_several:
+        if identity is not None and identity.is_zookeeper:
             steps += log_manager.lone_future_steps(logs)
+            steps += log_manager.new_directory_steps(logs, identity.new)
         if image is None or node_id is None:
             return steps
         steps += log_manager.future_log_steps(logs, image, node_id)
@@ -302,10 +303,14 @@ def refusal_findings(
             yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}{own}")
         elif step.action is Action.KEEP and _has_lost_head(step):
             yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
-        elif step.action is Action.CREATE and (step.topic, step.partition) in elsewhere:
+        elif (step.topic, step.partition) in elsewhere:
             continue  # a broker finds the log in another log directory, and notes that it lies there
         elif step.action is Action.CREATE and step.lost_offsets is not None:
             yield _finding("replica-missing", step, step.reason)
+        elif step.action is Action.TRUNCATE and step.path.name.endswith("-future"):
+            words = "Copy the directory before a broker starts; give the other log directories of the node, too."
+            found = _finding("replica-missing", step, step.reason)
+            yield replace(found, severity=Severity.WARNING, certainty=Certainty.POSSIBLE, next_step=words)
 
 
 def _has_lost_head(step: Step) -> bool:

@@ -33,7 +33,10 @@ class DirIdentity(msgspec.Struct, frozen=True):
 
 
 class NodeIdentity(msgspec.Struct):
-    """The identity of a node; ``offline`` are the log directories without which the broker goes on, and why."""
+    """The identity of a node; ``offline`` are the log directories without which the broker goes on, and why.
+
+    ``new`` are those that a broker with ZooKeeper takes for new ones: others have a meta.properties.
+    """
 
     cluster_id: str | None = None
     node_id: int | None = None
@@ -41,6 +44,7 @@ class NodeIdentity(msgspec.Struct):
     offline: dict[Path, Step] = msgspec.field(default_factory=dict)
     is_zookeeper: bool = False
     without_directory_id: list[Path] = msgspec.field(default_factory=list)
+    new: list[Path] = msgspec.field(default_factory=list)
 
 
 class _Unreadable(Exception):
@@ -91,6 +95,7 @@ def read_identity(
             broker_message=f"Error while reading meta.properties file {log_dir / META_PROPERTIES}",
         )  # fmt: skip
     if identity.is_zookeeper:
+        identity.new = missing if found else []
         _check_cluster_ids(found)
     else:
         _check_metadata_dir(log_dirs, metadata_dir, failed)

@@ -32,6 +32,7 @@ from format.verbs.boot.broker_files import (
     followed_is,
     is_seen,
     read_partition_files,
+    size_of,
     stop_at_pipe,
     why_closed,
 )
@@ -319,7 +320,10 @@ def _classify(found: FoundLog, state: LogsState) -> None:
         message = f"Duplicate log directories for {name.topic}-{name.partition} are found"
         if name.mark:
             message = "Duplicate log directories found:"
-        reason = f"the same partition is in {other.path} too; remove one of the two"
+        reason = (
+            f"the same partition is in {other.path} too: compare both with kafkalog diff, unless one of the two log "
+            "directories is a copy, or of another cluster"
+        )
         state.problems.append(problem_step(StopsStart(message, "LogManager.loadLog", path, reason), path))
     state.steps += _steps_with_losses(steps, found)
 
@@ -491,14 +495,41 @@ def lone_future_steps(logs: LogsState) -> Iterator[Step]:
     Without an offset there is nothing to lose.
     """
     for key, found in logs.future.items():
+        if key in logs.live or not _has_records(found):
+            continue
         first, end = found.log.log_start, found.log.log_end
-        if key not in logs.live and end > first:
+        offsets = f", with offsets {first} to {end - 1}," if found.log.segments else ""
+        reason = (
+            "no log directory here has the current replica: if none of the node has it and ZooKeeper assigns the "
+            f"partition to this broker, it makes an empty log, and may cut this future replica{offsets} to it: copy "
+            "it before"
+        )
+        yield found.step(Action.TRUNCATE, reason, kafka_class="ReplicaAlterLogDirsThread", offset=0, may_lose=True)
+
+
+def _has_records(found: FoundLog) -> bool:
+    """Whether a log has an offset; of one that was not read, whether a segment has a byte."""
+    if found.log.segments:
+        return found.log.log_end > found.log.log_start
+    names = (each for each in found.files.present if each.endswith(layout.LOG_SUFFIX))
+    return any(size_of(place) for place in map(found.files.place, names) if place is not None)
+
+
+def new_directory_steps(logs: LogsState, new: Collection[Path]) -> Iterator[Step]:
+    """Steps for log directories without meta.properties and logs, of a node with ZooKeeper that has others.
+
+    2.8.2 and 3.9.1 made empty logs there for all that they had held, as ZooKeeper assigned them to the broker.
+    """
+    held = {each.log_dir.path for found in (logs.live, logs.future) for each in found.values()}
+    for path in new:
+        if path not in held:
             reason = (
-                "no log directory here has the current replica: if ZooKeeper assigns the partition to this broker, it "
-                f"makes an empty log, and may cut this future replica, with offsets {first} to {end - 1}, to it: copy "
-                "it before"
+                "the log directory is empty, and the broker takes it for a new one: if it held logs, what they held is "
+                "not known, and the broker makes empty ones"
             )
-            yield found.step(Action.TRUNCATE, reason, kafka_class="ReplicaAlterLogDirsThread", offset=0, may_lose=True)
+            yield Step(
+                Action.CREATE, path / layout.META_PROPERTIES, reason=reason, kafka_class="KafkaServer", may_lose=True
+            )
 
 
 def missing_log_steps(

@@ -161,7 +161,15 @@ def _clauses(result: BootResult) -> list[str]:
         clauses.append(f"may cut the future replica of {_names(lone)}, whose current one is not here (copy it before)")
     elif futures:
         clauses.append(f"then cuts the future replica of {_names(futures)} to the empty log (copy it before)")
+    new = [str(step.path.parent) for step in result.having(Action.CREATE) if _is_of_new_directory(step)]
+    if new:
+        held = "it" if len(new) == 1 else "they"
+        clauses.append(f"takes the empty {first_of(new, _MOST_NAMED)} for new (what {held} held is not known)")
     return clauses + _losses(result)
+
+
+def _is_of_new_directory(step: Step) -> bool:
+    return step.may_lose and step.path.name == layout.META_PROPERTIES
 
 
 def _losses(result: BootResult) -> list[str]:
@@ -179,7 +187,7 @@ def _losses(result: BootResult) -> list[str]:
         if steps:
             count = sum(last - first + 1 for first, last in (step.lost_offsets for step in steps if step.lost_offsets))
             clauses.append(f"{verb} {counted(count, 'offset')} below the high watermark{end} ({_ranges(steps)})")
-    unknown = [step for step in result.steps if step.may_lose]
+    unknown = [step for step in result.steps if step.may_lose and not _is_of_new_directory(step)]
     anew = [step for step in unknown if step.action is Action.KEEP]
     unknown = [step for step in unknown if step.action is not Action.KEEP and not step.path.name.endswith("-future")]
     if unknown:

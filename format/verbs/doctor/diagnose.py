@@ -136,10 +136,15 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     rebuilt = {each.location.path for each in evidence.findings if _lacks_offset_index(each)}
+    stopping = {each.location.path for each in evidence.findings if each.code in ("boot-refused", "boot-unserved")}
     for each in evidence.findings:
         code = _code_of(each)
+        if code in ("file-damaged", "suspicious") and each.location.path in stopping:
+            continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
+        if each.code == "topic-id-conflict" and evidence.log_dir_of(each.location.path) in evidence.foreign:
+            continue  # said of the whole directory
         if each.code == "index-missing" and each.location.path in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
@@ -191,20 +196,23 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
-    follow = command("verify", place)
+    follow, many = command("verify", place), command("verify", evidence.log_dir_of(place))
+    twins = evidence.twins(place) if code == "start-refused" and where.path == place else []
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
         covered, follow = _replica_words(evidence, place, offsets, code)
         words += covered
     elif code == "directory-empty":
         follow = command("boot", *(str(each.path) for each in evidence.targets))
+    elif twins:
+        follow, many = command("diff", place, *twins), command("diff", *map(evidence.log_dir_of, (place, *twins)))
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = command("boot", evidence.log_dir_of(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
         code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
-        node=evidence.node_of(place), many_command=command("verify", evidence.log_dir_of(place)),
+        node=evidence.node_of(place), many_command=many,
     )  # fmt: skip
 
 
@@ -377,13 +385,10 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         log_dir = evidence.log_dir_of(each.path)
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
-    for path in dict.fromkeys(str(each.path) for each in evidence.log_dirs):
-        if evidence.context.is_at_another_cluster(path_of(path)):
-            file = f"{path}/{layout.META_PROPERTIES}"
-            words = (
-                "The log directory is of another cluster: its cluster.id is not that of the metadata log at the paths."
-            )
-            yield Draft("directory-foreign", path, words, file, None, command("dump", file))
+    for path, whose in evidence.foreign.items():
+        file = f"{path}/{layout.META_PROPERTIES}"
+        words = f"The log directory is of another cluster: its cluster.id is not that of {whose}."
+        yield Draft("directory-foreign", path, words, file, None, command("dump", file))
 
 
 _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (

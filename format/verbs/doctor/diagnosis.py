@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ from format.columns import DIAGNOSIS
 from format.findings import Severity
 from format.offset_ranges import merged
 from format.rows.record_rows import Row
-from format.wording import counted
+from format.wording import counted, shell_line
 
 _E, _W = Severity.ERROR, Severity.WARNING
 
@@ -53,7 +52,8 @@ _TEMPLATES = (
     Template("not-served", _E, "boot", "partitions would not be served",
              "A broker would start, and not serve a log directory or a partition."),
     Template("replica-missing", _E, "boot", "replicas are missing",
-             "By the metadata the replica is in this log directory, and it is not there."),
+             "By the metadata the replica is in this log directory, and it is not there; with ZooKeeper, only a future "
+             "one is."),
     Template("directory-stray", _E, "boot", "directories do not belong here",
              "By the metadata the directory is of no topic, of another one, or not of this node."),
     Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",
@@ -159,7 +159,7 @@ class Draft(msgspec.Struct, frozen=True):
 
 def command(verb: str, *words: str) -> str:
     """A command of this program, quoted for a shell."""
-    return shlex.join(("kafkalog", verb, *words))
+    return shell_line(("kafkalog", verb, *words))
 
 
 def span(first: int, last: int) -> str:

@@ -104,12 +104,33 @@ class Evidence(msgspec.Struct, dict=True):
             place = place.rpartition("/")[0]
         return place or path.rpartition("/")[0] or "."
 
+    def _nodes(self, paths: Iterable[str]) -> dict[str, tuple[int | None, str | None]]:
+        """By log directory, its node id and cluster id; without one, that of another directory with the node id."""
+        found = {path: (self.context.node_id_at(Path(path)), self.context.cluster_id_at(Path(path))) for path in paths}
+        known = {node_id: cluster_id for node_id, cluster_id in found.values() if cluster_id is not None}
+        return {path: (node_id, cluster_id or known.get(node_id)) for path, (node_id, cluster_id) in found.items()}
+
+    @cached_property
+    def foreign(self) -> dict[str, str]:
+        """The log directories of another cluster than that of the metadata log, or else of the first one, in words."""
+        source = self.context.source
+        expected, whose = None if source is None else source.cluster_id, "the metadata log at the paths"
+        found: dict[str, str] = {}
+        for path in dict.fromkeys(str(each.path) for each in self.log_dirs):
+            cluster_id = self.context.cluster_id_at(path_of(path))
+            if expected is None:
+                expected, whose = cluster_id, path
+            elif cluster_id not in (None, expected):
+                found[path] = whose
+        return found
+
     @cached_property
     def node_names(self) -> dict[str, str]:
         """By log directory, its node in words; empty for a single node, whose name says nothing."""
         paths = self._directories
-        ids = {path: self.context.node_id_at(Path(path)) for path in sorted(paths)}
-        if len(set(ids.values())) < 2 and (len(paths) < 2 or None not in ids.values()):
+        nodes = self._nodes(sorted(paths))
+        ids = {path: node_id for path, (node_id, _) in nodes.items()}
+        if len(set(nodes.values())) < 2 and (len(paths) < 2 or None not in ids.values()):
             return {}
         counts = Counter(ids.values())
         return {
@@ -152,6 +173,11 @@ class Evidence(msgspec.Struct, dict=True):
         for each in self._by_key.get((own.topic, own.partition), ()):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
+
+    def twins(self, path: str) -> list[str]:
+        """The other directories of the partition at a path that are of a node with the same id."""
+        own = self.context.node_id_at(Path(self.log_dir_of(path)))
+        return [each.path for each in self.others(path) if self.context.node_id_at(directory_of(each)) == own]
 
     def longest_replicas(self) -> Iterator[PartitionListing]:
         """The longest replica of each partition, without internal topics and what is marked."""
@@ -229,8 +255,9 @@ class Evidence(msgspec.Struct, dict=True):
     def looked_at(self) -> str:
         """What was looked at, in words, such as ``3 nodes, 25 partitions (29 replicas): headers, …``."""
         dirs = self.log_dirs
-        ids = {self.context.node_id_at(each.path) for each in dirs}
-        places = counted(len(dirs), "log directory") if None in ids or not ids else counted(len(ids), "node")
+        nodes = set(self._nodes(str(each.path) for each in dirs).values())
+        is_known = nodes and None not in (node_id for node_id, _ in nodes)
+        places = counted(len(nodes), "node") if is_known else counted(len(dirs), "log directory")
         keys = {(each.topic, each.partition) for each in self.partitions}
         replicas = f" ({len(self.partitions):,} replicas)" if len(self.partitions) > len(keys) else ""
         read = "records and all files beside them" if self.reads_records else "headers, checkpoints, metadata"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from format.columns import GROUP, GROUP_OFFSET
 from format.timestamps import iso_time
 from format.verbs.groups.group_list import GroupList, Narrowing
 from format.verbs.groups.replicas import Coordinators
-from format.wording import are, counted, did_you_mean, first_of
+from format.wording import are, counted, did_you_mean, first_of, shell_line, shell_word
 
 _MOST_NAMED = 5
 
@@ -105,7 +104,7 @@ def reset_commands(groups: Iterable[str], path: str) -> Iterator[str]:
     for name in names[:_MOST_COMMANDS]:
         yield (
             "kafka-consumer-groups.sh --bootstrap-server localhost:9092 --reset-offsets "
-            f"--group {shlex.quote(name)} --from-file {shlex.quote(path)} --execute"
+            f"--group {shell_word(name)} --from-file {shell_word(path)} --execute"
         )
     if len(names) > _MOST_COMMANDS:
         yield f"and so for {counted(len(names) - _MOST_COMMANDS, 'more group')}"
@@ -117,7 +116,7 @@ def next_command(found: GroupList, paths: Iterable[str]) -> str:
     if known is None:
         return ""
     words = ("kafkalog", "groups", "--group", known[0], "--at", iso_time(known[1]), *paths)
-    return f"The offsets of {known[0]} just before, as far as they are in the log: {shlex.join(words)}"
+    return f"The offsets of {known[0]} just before, as far as they are in the log: {shell_line(words)}"
 
 
 def _reason(row: tuple[Any, ...]) -> str | None:

@@ -5,7 +5,6 @@ Source: KIP-98, KIP-664, KIP-890; tools TransactionsCommand for what counts as h
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -43,7 +42,7 @@ from format.verbs.txns.replicas import (
     ReplicaScan,
     TransactionalIds,
 )
-from format.wording import counted
+from format.wording import counted, shell_word
 
 #: Of a two-phase commit (KIP-939). Source: TransactionMetadata.isDistributedTwoPhaseCommitTxn.
 _NO_TIMEOUT_MS = 2**31 - 1
@@ -160,8 +159,8 @@ class OpenTransaction(msgspec.Struct, frozen=True):
             which = f"--producer-id {known.producer_id} --producer-epoch {known.producer_epoch} "
             which += f"--coordinator-epoch {max(self.coordinator_epoch, 0)}"
         return (
-            f"kafka-transactions.sh --bootstrap-server {shlex.quote(terms.bootstrap_server)} abort "
-            f"--topic {shlex.quote(self.topic)} --partition {self.partition} {which}"
+            f"kafka-transactions.sh --bootstrap-server {shell_word(terms.bootstrap_server)} abort "
+            f"--topic {shell_word(self.topic)} --partition {self.partition} {which}"
         )
 
 

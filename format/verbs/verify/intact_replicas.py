@@ -8,7 +8,6 @@ from its first offset to its last and has every committed record.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from format.scan.selection import EVERYTHING
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
 from format.verbs.diff.diff import ReplicaResult, compared
 from format.verbs.diff.replica_log import Replica, Replicas, may_be_one, replicas_at
-from format.wording import counted, listed, offset_range
+from format.wording import counted, listed, offset_range, shell_line, shell_word
 
 _ANY_BROKER = "localhost:9092"  # where no metadata names the address of one
 _MERGE = "Together they may be whole: stop their brokers, and run: "
@@ -192,14 +191,14 @@ class Remedy(msgspec.Struct, frozen=True):
     def _move(self, node_id: int, replicas: tuple[int, ...]) -> Iterator[str]:
         """The commands that make a node the preferred leader, if it is not, and then the leader."""
         topic, partition = self.damaged.partition.key or ("", 0)
-        server = f"--bootstrap-server {shlex.quote(self.bootstrap_server)}"
+        server = f"--bootstrap-server {shell_word(self.bootstrap_server)}"
         if replicas[0] != node_id:
             order = [node_id, *(each for each in replicas if each != node_id)]
             entry = {"topic": topic, "partition": partition, "replicas": order}
             plan = json.dumps({"version": 1, "partitions": [entry]}, separators=(",", ":"))
-            yield f"echo {shlex.quote(plan)} > reassignment.json"
+            yield f"echo {shell_word(plan)} > reassignment.json"
             yield f"kafka-reassign-partitions.sh {server} --reassignment-json-file reassignment.json --execute"
-        which = f"--topic {shlex.quote(topic)} --partition {partition}"
+        which = f"--topic {shell_word(topic)} --partition {partition}"
         yield f"kafka-leader-election.sh {server} --election-type preferred {which}"
 
     @property
@@ -216,8 +215,8 @@ class Remedy(msgspec.Struct, frozen=True):
             return ""
         topic, partition = self.damaged.partition.key or ("", 0)
         return (
-            f"kafka-leader-election.sh --bootstrap-server {shlex.quote(self.bootstrap_server)} --election-type unclean "
-            f"--topic {shlex.quote(topic)} --partition {partition}"
+            f"kafka-leader-election.sh --bootstrap-server {shell_word(self.bootstrap_server)} --election-type unclean "
+            f"--topic {shell_word(topic)} --partition {partition}"
         )
 
     def _removal(self) -> tuple[str, ...]:
@@ -227,7 +226,7 @@ class Remedy(msgspec.Struct, frozen=True):
             return ()
         absolute = path.absolute()
         log_dir = absolute.parent
-        return (f"mv {shlex.quote(str(absolute))} {shlex.quote(f'{log_dir}.{path.name}.damaged')}",)
+        return (f"mv {shell_word(str(absolute))} {shell_word(f'{log_dir}.{path.name}.damaged')}",)
 
     @property
     def merge(self) -> str | None:
@@ -236,7 +235,7 @@ class Remedy(msgspec.Struct, frozen=True):
             return None
         replicas = (self.damaged, *(each.replica for each in self.others))
         words = ["kafkalog", "salvage", "--merge", *(str(each.path) for each in replicas)]
-        return shlex.join([*words, "--output", f"{self.damaged.partition.name}.merged"])
+        return shell_line([*words, "--output", f"{self.damaged.partition.name}.merged"])
 
     @property
     def next_step(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
@@ -31,7 +30,7 @@ from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING
 from format.timestamps import iso_time
-from format.wording import counted, counted_plainly, listed
+from format.wording import counted, counted_plainly, listed, shell_line
 
 _CHUNK_BYTES = MIB
 _MOST_NAMED = 5
@@ -80,7 +79,7 @@ class UndecodableValues(msgspec.Struct):
             self.place, what, self.schema_id, f"{self.reason} ({self.since}; by {self.producer})"
         )
         words = ("kafkalog", "dump", "--records", "--raw", where, os.path.dirname(self.place.path))
-        step = f"Look at one: {shlex.join(words)}" if self.place.topic is not None else ""
+        step = f"Look at one: {shell_line(words)}" if self.place.topic is not None else ""
         return msgspec.structs.replace(found, actual=actual, next_step=step)
 
     @property

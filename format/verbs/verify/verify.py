@@ -92,7 +92,9 @@ def check_node_log_dirs(log_dirs: Iterable[LogDir], limits: Limits) -> Iterator[
     for number, (log_dir, owner) in enumerate(owned):
         for other_dir, other in owned[:number]:
             if owner.is_beside(other):
-                yield from _duplicates(log_dir, other_dir, has_metadata=_has_metadata(owner, owned))
+                is_ours = owner.directory_id is not None and other.directory_id is not None
+                judgement = _judged(log_dir, other_dir, owner.cluster_id, is_proven=is_ours)
+                yield from _duplicates(log_dir, other_dir, judgement, has_metadata=_has_metadata(owner, owned))
             elif owner.directory_id is not None and owner.directory_id == other.directory_id:
                 yield finding(
                     "boot-refused",
@@ -118,7 +120,19 @@ def replicas_elsewhere(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path,
     return found
 
 
-def _duplicates(log_dir: LogDir, other_dir: LogDir, *, has_metadata: bool) -> Iterator[Finding]:
+def _judged(log_dir: LogDir, other_dir: LogDir, cluster_id: str | None, *, is_proven: bool) -> Judgement:
+    """How certain it is that one node uses two directories with its id: other directory ids prove it.
+
+    Without a cluster id they may be of two clusters, and a directory that has nothing of its own may be a copy.
+    """
+    step = "Find out whether one node uses both directories; if so, compare both logs with kafkalog diff."
+    own, others = _replicas(log_dir).keys(), _replicas(other_dir).keys()
+    if is_proven or (cluster_id is not None and own - others and others - own):
+        return Judgement(certainty=Certainty.PROVEN if is_proven else Certainty.LIKELY, next_step=step)
+    return Judgement(severity=Severity.WARNING, certainty=Certainty.POSSIBLE, next_step=step)
+
+
+def _duplicates(log_dir: LogDir, other_dir: LogDir, judgement: Judgement, *, has_metadata: bool) -> Iterator[Finding]:
     """Findings for partitions in both directories.
 
     Where the node has a metadata log, a broker treats a log without a topic id as stray: no duplicate is reported.
@@ -130,12 +144,11 @@ def _duplicates(log_dir: LogDir, other_dir: LogDir, *, has_metadata: bool) -> It
             continue
         if has_metadata and not all(is_there(each / PARTITION_METADATA) for each in (path, other)):
             continue
-        yield finding(
-            "boot-refused",
-            Location(str(path), *key),
-            f"a broker would not start: the same partition is in {other} too; remove one of the two: "
-            f"Duplicate log directories for {key[0]}-{key[1]} are found",
-        )
+        words = f"the same partition is in {other} too, and a broker that uses both does not start: Duplicate log "
+        words += f"directories for {key[0]}-{key[1]} are found"
+        if judgement.certainty is not Certainty.PROVEN:
+            words += "; or one of the two directories is a copy, or of another cluster"
+        yield finding("boot-refused", Location(str(path), *key), words, judgement=judgement)
 
 
 def _has_metadata(owner: _Owner, owned: Iterable[tuple[LogDir, _Owner]]) -> bool:

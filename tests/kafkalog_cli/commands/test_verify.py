@@ -71,6 +71,7 @@ def test_a_partition_loads_nothing_that_only_log_directories_need(data_dir: Path
 def test_a_partition_in_two_log_directories_of_a_node(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     for name, node_id in (("one", 1), ("two", 1), ("three", 2)):
         write_segment(tmp_path / name / "t-0", 0, batches(1))
+        write_segment(tmp_path / name / f"{name}-0", 0, batches(1))
         write_segment(tmp_path / name / f"t-1.{'0' * 32}-future", 0, batches(1))
         (tmp_path / name / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node_id}\n")
     one, two, three = (tmp_path / name for name in ("one", "two", "three"))
@@ -78,9 +79,31 @@ def test_a_partition_in_two_log_directories_of_a_node(tmp_path: Path, run_kafkal
     apart, together, other_node = run_kafkalog_many(lines)
     for run, place in ((apart, two), (together, two)):
         found = [row for row in run.check(1).rows("finding") if "Duplicate log directories" in row["message"]]
-        assert [(row["code"], row["severity"]) for row in found] == [("boot-refused", "error")]
+        expected = ("boot-refused", "error", "likely")
+        assert [(row["code"], row["severity"], row["certainty"]) for row in found] == [expected]
         assert Path(found[0]["path"]).parent in (one, place)
     assert "Duplicate" not in other_node.check(0).stdout
+
+
+@pytest.mark.parametrize("name", ["no cluster id", "a copy", "other directory ids"])
+def test_two_directories_of_one_node_id_may_be_of_two_clusters_or_copies(
+    tmp_path: Path, run_kafkalog_many: RunMany, name: str
+) -> None:
+    """Brokers 0.10.2 and 1.1 write no cluster id. Neither log may be deleted: other directory ids are proof."""
+    for number, own in enumerate(("u-0", "w-0")):
+        place = tmp_path / f"d{number}"
+        for partition in ("t-0", own)[: 1 if name == "a copy" and number else 2]:
+            write_segment(place / partition, 0, batches(1))
+        lines = {"no cluster id": "version=0\nbroker.id=1\n"}.get(name, "version=1\nnode.id=1\ncluster.id=c\n")
+        lines += f"directory.id={'ABCDEFGHIJKLMNOPQRSTU'}{'Aw'[number]}\n" if name == "other directory ids" else ""
+        (place / "meta.properties").write_text(lines)
+    [run] = run_kafkalog_many([["verify", tmp_path, "--format", "jsonl"]])
+    [found] = [row for row in run.rows("finding") if "Duplicate log directories" in row["message"]]
+    is_proven = name == "other directory ids"
+    assert (found["severity"], found["certainty"]) == (("error", "proven") if is_proven else ("warning", "possible"))
+    assert ("or one of the two directories is a copy, or of another cluster" in found["message"]) != is_proven
+    assert "remove" not in str(found)
+    assert run.code == is_proven
 
 
 def test_two_damaged_and_two_clean_brokers_below_one_root(tmp_path: Path, run_kafkalog_many: RunMany) -> None:

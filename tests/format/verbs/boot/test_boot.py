@@ -397,6 +397,21 @@ def test_a_broker_with_zookeeper_may_cut_a_future_replica_without_a_current_one(
     assert not booted(node, terms).may_lose
 
 
+def test_what_an_emptied_disk_of_a_broker_with_zookeeper_held_is_not_known(node: Node) -> None:
+    """1.1.1, 2.8.2 and 3.9.1 made an empty log there for each partition that had been there."""
+    make_zookeeper_node(node)
+    second, terms = node.second(meta=ZOOKEEPER_META), BootTerms(version=(3, 9))
+    assert not booted(node, terms).may_lose
+    (second / "meta.properties").unlink()
+    result = booted(node, terms)
+    assert only(result, Action.CREATE).path == second / "meta.properties"
+    assert result.may_lose
+    words = f"A 3.9 broker would start: it takes the empty {second} for new (what it held is not known)."
+    assert sentence(result, terms) == words
+    shutil.move(node.partition("users-0"), second)  # the file alone is lost
+    assert not booted(node, terms).may_lose
+
+
 def test_a_broker_with_zookeeper_stops_at_an_empty_cluster_id(node: Node) -> None:
     path = make_zookeeper_node(node).first / "meta.properties"
     path.write_text("version=0\nbroker.id=1\ncluster.id=\n")

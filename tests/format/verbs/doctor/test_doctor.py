@@ -74,6 +74,17 @@ def test_records_lost(tmp_path: Path, deep: bool) -> None:
     assert codes(node(tmp_path / "sound", {"orders-0": SOUND}, marks={"orders-0": 24}, is_clean=True), deep=deep) == []
 
 
+@pytest.mark.parametrize(
+    "name", ["orders-0/leader-epoch-checkpoint", "replication-offset-checkpoint", "meta.properties"]
+)
+def test_a_damaged_file_that_stops_a_broker_is_one_diagnosis(tmp_path: Path, name: str) -> None:
+    made = node(tmp_path / "node-1", {"orders-0": SOUND})
+    (made / "bootstrap.checkpoint").touch()  # as KRaft has
+    (made / name).write_text("0\n2\nfoo\n")
+    found = [each for each in diagnoses(made) if each.evidence_path == str(made / name)]
+    assert [each.question for each in found] == ["boot"]
+
+
 def test_many_of_a_kind_are_one(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(40)]
     logs = dict.fromkeys(names, SOUND)
@@ -209,6 +220,30 @@ def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None
     )
 
 
+def test_two_directories_of_one_node_id_and_no_cluster_id(tmp_path: Path) -> None:
+    """Brokers 0.10.2 and 1.1 write no cluster id: the directories may be of two clusters, and no log may be deleted."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for each, count in ((one, 4), (two, 3)):
+        ModelReplica(plain(count, tag=each.name), 3 * count).write(each)
+        (each / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    found = {each.code: each for each in diagnoses(one, two)}
+    assert found["start-refused"].severity is Severity.WARNING
+    assert found["start-refused"].command == f"kafkalog diff {two / 'orders-0'} {one / 'orders-0'}"
+    assert "no election decides between them" in found["replicas-diverge"].sentence
+    assert not any(words in each.sentence for each in found.values() for words in ("remove", "Elect"))
+
+
+def test_log_directories_of_two_clusters(tmp_path: Path) -> None:
+    """Several paths are one cluster, so a broker with both in log.dirs stops, and boot says so."""
+    one = node(tmp_path / "one", {"orders-0": SOUND}, cluster_id="one")
+    two = node(tmp_path / "two", {"orders-0": SOUND, "orders-1": SOUND}, cluster_id="two")
+    made = looked_at(one, two)
+    [found] = made.diagnoses
+    assert (found.code, found.severity, found.subject) == ("directory-foreign", Severity.ERROR, str(two))
+    assert found.sentence == f"The log directory is of another cluster: its cluster.id is not that of {one}."
+    assert made.looked_at.startswith("2 nodes, ")
+
+
 def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from format.verbs.diff import diff
 
@@ -338,6 +373,31 @@ def test_directory_of_another_topic_is_stray(data_dir: Path, tmp_path: Path) -> 
     found = diagnoses(made)
     assert "directory-stray" in [each.code for each in found]
     assert all(each.command for each in found)
+
+
+ZOOKEEPER_META = "version=0\nbroker.id=1\ncluster.id=zookeeperzookeeperzooA\n"
+
+
+def test_a_future_replica_without_a_current_one_where_zookeeper_assigns(tmp_path: Path) -> None:
+    """2.8.2 and 3.9.1 made an empty log and cut the future replica to it; they leave one beside a current one."""
+    future = f"orders-0.{'0' * 32}-future"
+    one = node(tmp_path / "a", {future: SOUND})
+    two = node(tmp_path / "b", {"orders-1": SOUND})
+    for each in (one, two):
+        (each / "meta.properties").write_text(ZOOKEEPER_META)
+    [found] = diagnoses(one, two)
+    assert (found.code, found.severity) == ("replica-missing", Severity.WARNING)
+    assert "may cut this future replica to it: copy it before" in found.sentence  # not read, as the stop was not clean
+    (one / ".kafka_cleanshutdown").touch()
+    [found] = diagnoses(one, two)
+    assert "may cut this future replica, with offsets 0 to 23, to it: copy it before" in found.sentence
+    (two / "orders-1").rename(two / "orders-0")
+    assert codes(one, two) == []
+    shutil.rmtree(two)
+    for each in (one / future).glob("*.log"):
+        each.write_bytes(b"")
+    (one / ".kafka_cleanshutdown").unlink()
+    assert "replica-missing" not in codes(one)
 
 
 def test_directory_that_is_marked_as_stray_needs_no_metadata(tmp_path: Path) -> None:

@@ -281,8 +281,8 @@ def test_a_voter_that_is_absent(
 
 
 def test_the_most_urgent_comes_first() -> None:
-    where = Location("/k/orders-0", "orders", 0)
-    mixed = [finding(code, where, "words") for code in ("sequence-gap", "checkpoint-invalid", "boot-refused")]
+    names = {"sequence-gap": "0.log", "checkpoint-invalid": "leader-epoch-checkpoint", "boot-refused": "x.snapshot"}
+    mixed = [finding(code, Location(f"/k/orders-0/{name}", "orders", 0), "words") for code, name in names.items()]
     assert [code for code, _ in of_findings(*mixed)] == ["start-refused", "file-damaged", "sequences-wrong"]
 
 
