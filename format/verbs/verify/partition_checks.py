@@ -138,7 +138,8 @@ class LogFold:
     """The checks of one log that need more than one chunk, and what they found about it as a whole.
 
     ``add`` takes the findings. ``across`` is called with the batches of each chunk whose CRC is right, and their
-    control records by row, for what is checked across files. ``replay`` is that of the group records of the logs before
+    control records by row, for what is checked across files. A KRaft snapshot counts as a side file. ``replay`` is
+    that of the group records of the logs before
     it. ``damaged_from`` is the position of the first damage, if any, ``damaged_after_offset`` the last offset before it
     (-1 for none), ``cause`` the first damage as a cause, and ``torn_end`` the damage that reaches the end of the log.
     """
@@ -193,7 +194,9 @@ class LogFold:
             self._add([finding_of(error, self.log.location)])
         finally:
             if parts.state is not None:
-                self._coverage.segments += 1
+                is_snapshot = self.log.path.suffix == layout.CHECKPOINT_SUFFIX
+                self._coverage.segments += not is_snapshot
+                self._coverage.side_files += is_snapshot
                 self._coverage.bytes += parts.state.size_bytes
 
     def _chunk(self, walked: WalkedChunk) -> None:
