@@ -154,11 +154,13 @@ class RepeatFindings:
                 f"{batches} in the log a second time, byte for byte, with "
                 f"{offset_range(self._first_offset, self._last_offset)}: the records are not read again"
                 + (_BROKER_ENDS.format(self._last_offset + 1) if self._end == end_position else ""),
+                judgement=Judgement(next_step=_KEEP_ONCE),
             )
         self._count = 0
 
 
 _MAX_OFFSET = 2**63 - 1
+_KEEP_ONCE = "Copy the directory first, then run salvage, which keeps each batch once."
 _BROKER_ENDS = (
     "; a broker takes {} for the end of the log, serves nothing from there on, and writes the next records there"
 )
