@@ -138,10 +138,10 @@ class LogFold:
     """The checks of one log that need more than one chunk, and what they found about it as a whole.
 
     ``add`` takes the findings. ``across`` is called with the batches of each chunk whose CRC is right, and their
-    control records by row, for what is checked across files. A KRaft snapshot counts as a side file. ``replay`` is
-    that of the group records of the logs before
+    control records by row, for what is checked across files. ``replay`` is that of the group records of the logs before
     it. ``damaged_from`` is the position of the first damage, if any, ``damaged_after_offset`` the last offset before it
     (-1 for none), ``cause`` the first damage as a cause, and ``torn_end`` the damage that reaches the end of the log.
+    A KRaft snapshot counts as a side file.
     """
 
     def __init__(
@@ -211,6 +211,8 @@ class LogFold:
         record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
         self._add(self._repeats.before(walked.table, walked.repeated))
         self._add(chain.feed(self._without_repeats(walked), log.location, keyless_offset=walked.keyless_offset))
+        for base in [] if walked.repeated is None else walked.table.base_offset[walked.repeated].tolist():
+            self._add(chain.repeat(base))
         if len(sound := sound_batches(walked.table)):
             self._sound_end = int(sound.end_position[-1]), sound.last_offset_of(len(sound) - 1) + 1
         self._add(record_findings)

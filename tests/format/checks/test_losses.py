@@ -190,6 +190,15 @@ def test_a_repeated_batch_in_place_of_another_hides_no_loss(tmp_path: Path) -> N
     assert lost == [(12, 14)]
 
 
+def test_a_copy_of_a_later_batch_in_place_of_another_hides_no_loss(tmp_path: Path) -> None:
+    """Before its own copy is read, it looks as if it had a false base offset."""
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    log_dir = log_dir_of(tmp_path, 30, [*sound[:4], sound[8], *sound[5:]])
+    found = list(verify(log_dir))
+    assert [each.lost_offsets for each in found if each.lost_offsets is not None] == [(12, 14)]
+    assert any("in the log a second time" in each.message for each in found)
+
+
 def log_dir_of(path: Path, end: int, content: list[bytes]) -> Path:
     """A log directory after a clean stop whose one log ended at an offset."""
     write_segment(path / "t-0", 0, content)
