@@ -190,6 +190,7 @@ class LeaderEpochs(msgspec.Struct):
 
 
 _NEVER = 2**63
+_MOST_FILLED = 1000
 _NO_GAPS = np.empty(0, np.int64)
 
 
@@ -223,6 +224,7 @@ class OffsetChain:
         self._least_last_offset = -1  # the last offset of the previous segment, or before damage
         self._is_first_of_segment = True
         self._is_after_damage = False
+        self._filled: dict[int, tuple[Location, int, int]] = {}  # gaps with one false batch, by its base offset
         self._base_offset: int | None = None
         self._next_base_offset: int | None = None
 
@@ -353,6 +355,10 @@ class OffsetChain:
             false_row, found = self._fall(table, location, row, int(previous[row]))
             is_false[false_row] = True
             yield found
+        for row in np.flatnonzero(is_false[:-1] & (base[1:] - 1 > previous[:-1])).tolist()[:_MOST_FILLED]:
+            if len(self._filled) < _MOST_FILLED:
+                place = batch_location(location, table, row)
+                self._filled[int(base[row])] = place, int(previous[row]), int(base[row + 1])
         # The base offset of a compressed v0/v1 message is known only after it was decompressed.
         gaps = known & (base > previous) & (base - 1 != previous) & (table.record_count >= 0)
         # After a batch that is repeated, the next one goes on where the log was before.
@@ -382,6 +388,12 @@ class OffsetChain:
             )
         self._last_batch = table.rows(slice(len(table) - 1, None))
         self._move_to(int(last[-1]), after_gaps)
+
+    def repeat(self, base_offset: int) -> Iterator[Finding]:
+        """The finding for the gap around a batch that seemed to have a false base offset, and now comes again."""
+        filled = self._filled.pop(base_offset, None)
+        if filled is not None and filled[2] < self._compacted_from:
+            yield self._gap_finding(*filled, False)
 
     def _fall(self, table: BatchTable, location: Location, row: int, previous: int) -> tuple[int, Finding]:
         """The batch with the false base offset where offsets do not rise to the batch in ``row``, and the finding."""

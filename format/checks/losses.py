@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterator
+
 from msgspec.structs import replace
 
 from format.findings import Cause, Certainty, Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.offsets import PartitionOffsets
-from format.offset_ranges import Range, merged
-from format.wording import offsets_are
+from format.offset_ranges import Range, clipped, merged, without
+from format.wording import are, listed, offset_range
 
 #: Codes of damage that a crash may leave at the end of a log.
 _LOST_ENDS = ("tail-torn", "tail-zeros")
@@ -17,6 +20,7 @@ _AFTER_CLEAN_STOP = (
     "After a clean stop a broker leaves the torn bytes and appends after them. With the broker stopped, delete "
     ".kafka_cleanshutdown: the next start then recovers every log."
 )
+_IS_GONE = re.compile(r"\b(is|are) (lost|in no batch)\b")
 #: What a broker does at its start after an unclean stop, by the code of the finding (storage LogLoader, LogSegment).
 _AT_START = {
     "offset-index-mismatch": "rebuilds the indexes of the last segment",
@@ -69,10 +73,13 @@ class LossAccount:
     """Limits the lost offsets of a partition's findings to those that consumers could read, each counted once.
 
     Offsets below the log start offset were deleted on purpose. Consumers could read up to the high watermark; its
-    checkpoint is exact only after a clean stop.
+    checkpoint is exact only after a clean stop. ``intact`` finds the offsets that batches in any order have, [] for a
+    log in order, in which none lies within damage or a gap.
     """
 
-    def __init__(self, offsets: PartitionOffsets) -> None:
+    def __init__(self, offsets: PartitionOffsets, intact: Callable[[], list[Range]] = list) -> None:
+        self._find_intact = intact
+        self._intact: list[Range] | None = None
         self._is_clean_shutdown = bool(offsets.is_clean_shutdown)
         self._is_broker_running = offsets.is_broker_running
         self._high_watermark = offsets.high_watermark
@@ -80,49 +87,56 @@ class LossAccount:
         self._end = offsets.high_watermark if offsets.is_clean_shutdown else None
         self._counted: list[Range] = []
 
-    def counted(self, found: Finding) -> Finding:
+    def counted(self, found: Finding) -> Iterator[Finding]:
         """The finding with the lost offsets that it adds, and, if they are fewer, the reason in its message.
 
-        A torn end is usual after a crash, and in a copy of a running broker's files, in which the high watermark may be
-        newer than the log. It is an error after a clean stop, which leaves a complete log, and beside a running broker
-        if consumers could read the lost offsets.
+        One for each range of these. A torn end is usual after a crash, and in a copy of a running broker's files, in
+        which the high watermark may be newer than the log. It is an error after a clean stop, which leaves a complete
+        log, and beside a running broker if consumers could read the lost offsets.
         """
-        found = self._bounded(found)
-        if found.lost_offsets is None or found.code not in _LOST_ENDS:
-            return found
-        was_served = self._high_watermark is not None and found.lost_offsets[0] < self._high_watermark
-        if self._is_clean_shutdown or (was_served and self._is_broker_running):
-            return replace(found, severity=max(found.severity, Severity.ERROR))
-        return found
+        for each in self._bounded(found):
+            if each.lost_offsets is None or each.code not in _LOST_ENDS:
+                yield each
+                continue
+            was_served = self._high_watermark is not None and each.lost_offsets[0] < self._high_watermark
+            is_error = self._is_clean_shutdown or (was_served and self._is_broker_running)
+            yield replace(each, severity=max(each.severity, Severity.ERROR)) if is_error else each
 
-    def _bounded(self, found: Finding) -> Finding:
+    def _bounded(self, found: Finding) -> list[Finding]:
         if found.lost_offsets is None:
-            return found
+            return [found]
         first, last = found.lost_offsets
-        reasons = []
+        reasons, message = [], found.message
         if first < self._first:
             first = self._first
             reasons.append(f"offsets below the log start offset {first} were deleted on purpose")
         if self._end is not None and last >= self._end:
             last = self._end - 1
             reasons.append(f"consumers could only read up to the high watermark {self._end}")
-        is_known = False
-        for begin, end in self._counted:
-            if begin <= first <= end:
-                first, is_known = end + 1, True
-            if begin <= last <= end:
-                last, is_known = begin - 1, True
-        if is_known:
+        served = clipped([found.lost_offsets], first, last)
+        added = without(served, self._counted)
+        if added != served:
             reasons.append("another finding has the same offsets")
+        if added and self._intact is None:
+            self._intact = self._find_intact()
+        lost = without(added, self._intact or [])
+        if lost != added:
+            reasons.append(
+                "batches in other places of the log have the others"
+                if lost
+                else "batches in other places of the log have them"
+            )
+            message = _IS_GONE.sub(r"\g<0> here", message)
         if not reasons:
-            self._counted = merged([*self._counted, (first, last)])
-            return found
+            self._counted = merged([*self._counted, *lost])
+            return [found]
         why = " and ".join(reasons)
-        if first > last:
-            return replace(found, message=f"{found.message} (no offset is counted as lost: {why})", lost_offsets=None)
-        self._counted = merged([*self._counted, (first, last)])
-        message = f"{found.message} (only {offsets_are(first, last)} counted as lost: {why})"
-        return replace(found, message=message, lost_offsets=(first, last))
+        if not lost:
+            return [replace(found, message=f"{message} (no offset is counted as lost: {why})", lost_offsets=None)]
+        self._counted = merged([*self._counted, *lost])
+        are_counted = f"{listed([offset_range(*each) for each in lost])} {are(lost[-1][1] - lost[0][0] + 1)}"
+        message = f"{message} (only {are_counted} counted as lost: {why})"
+        return [replace(found, message=message, lost_offsets=each) for each in lost]
 
 
 class CauseAccount:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
@@ -47,6 +48,7 @@ _OUTSIDE = (
 _V2 = 2
 _MAX_EPOCH = 2**31 - 1
 _AT = {name: RECORD_BATCH.offset_of(name) for name in ("base_offset", "length", "leader_epoch", "magic")}
+_CRC_END = RECORD_BATCH.offset_of("magic") + 5  # a byte of magic, and the CRC of a v2 batch
 _WIDTHS = {"base_offset": 8, "length": 4, "leader_epoch": 4, "magic": 1}
 _WORDS = {name: name.replace("_", " ") for name in _AT}
 
@@ -354,7 +356,7 @@ def scan_segment(
             is_known, code, reason = False, "batch-crc-mismatch", "the CRC of the batch does not match its bytes"
         elif is_known:
             code = "offset-not-increasing"
-            reason = f"the batch of offsets {base[row]} to {last[row]} is in the segment before, and kept"
+            reason = f"the batch of offsets {base[row]} to {last[row]} is earlier in the segment, and kept"
         elif row in stopping:
             code, reason = stopping[row]
         else:
@@ -362,7 +364,23 @@ def scan_segment(
             reason = _misplaced_words(table, row, placement)
         bad.append(BadBytes(int(table.position[row]), int(table.size_bytes[row]), code, reason, is_repeat=is_known))
     bad.sort(key=lambda each: each.position)
+    if bad and bad[-1].reaches_end and (again := _torn_repeat(source, bad[-1], table.rows(is_kept))) is not None:
+        bad[-1] = again
     return SegmentScan(table, is_kept, offsets, placement, bad)
+
+
+def _torn_repeat(source: Source, torn: BadBytes, kept: BatchTable) -> BadBytes | None:
+    """The torn end of a segment as a repeat, if it is how a kept batch begins, up to its CRC at least; else None."""
+    begins = source.read_at(torn.position, min(torn.length, RECORD_BATCH.size_bytes))
+    if len(begins) < _CRC_END:
+        return None
+    offset = LOG_ENTRY.struct.unpack_from(begins)[0]
+    for row in np.flatnonzero((kept.base_offset == offset) & (kept.size_bytes > torn.length)).tolist():
+        again = source.read_at(int(kept.position[row]), torn.length)
+        if again == source.read_at(torn.position, torn.length):
+            reason = f"they are the start of the batch of offset {offset}, which is earlier in the segment, and kept"
+            return replace(torn, code="offset-not-increasing", reason=reason, is_repeat=True)
+    return None
 
 
 def _has_keyless(source: Source, table: BatchTable, limits: Limits, row: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -20,6 +21,7 @@ from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_table import BatchTable, batch_location
 from format.log.read_records import known_batches
 from format.log.walker import batch_chunks, header_chunks
+from format.offset_ranges import Range, merged
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import Selection
 from format.wording import counted_plainly, offset_range, offsets_are
@@ -128,13 +130,12 @@ class RepeatFindings:
         self._first_offset = self._last_offset = 0
         self._count = 0
 
-    def before(self, chunk: BatchChunk) -> Iterator[Finding]:
-        """Findings for the runs that end before the next chunk or in it."""
-        if chunk.repeated is None:
+    def before(self, table: BatchTable, repeated: NDArray[np.bool_] | None) -> Iterator[Finding]:
+        """Findings for the runs that end before the next table or in it."""
+        if repeated is None:
             yield from self.ended()
             return
-        table = chunk.table
-        for row in np.flatnonzero(chunk.repeated).tolist():
+        for row in np.flatnonzero(repeated).tolist():
             position = int(table.position[row])
             if position != self._end:
                 yield from self.ended()
@@ -143,20 +144,26 @@ class RepeatFindings:
             self._count += 1
             self._end, self._last_offset = int(table.end_position[row]), table.last_offset_of(row)
 
-    def ended(self) -> Iterator[Finding]:
-        """End the run, if there is one, and yield its finding."""
+    def ended(self, end_position: int | None = None) -> Iterator[Finding]:
+        """End the run, if there is one, and yield its finding; batches of the log may be known to end at a position."""
         if self._count:
             batches = "a batch is" if self._count == 1 else f"{self._count} batches are"
             yield finding(
                 "offset-not-increasing",
                 self._location.at(self._start, self._end - self._start, self._first_offset),
                 f"{batches} in the log a second time, byte for byte, with "
-                f"{offset_range(self._first_offset, self._last_offset)}: the records are not read again",
+                f"{offset_range(self._first_offset, self._last_offset)}: the records are not read again"
+                + (_BROKER_ENDS.format(self._last_offset + 1) if self._end == end_position else ""),
+                judgement=Judgement(next_step=_KEEP_ONCE),
             )
         self._count = 0
 
 
 _MAX_OFFSET = 2**63 - 1
+_KEEP_ONCE = "Copy the directory first, then run salvage, which keeps each batch once."
+_BROKER_ENDS = (
+    "; a broker takes {} for the end of the log, serves nothing from there on, and writes the next records there"
+)
 
 
 class LogChunk(msgspec.Struct, frozen=True):
@@ -208,6 +215,33 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
         yield chunk
 
 
+def offsets_out_of_order(logs: Iterable[LogUnit], limits: Limits) -> list[Range]:
+    """The offsets of all intact batches of a partition's logs, if these do not rise; [] if they rise.
+
+    A log that cannot be read is left out, from there on.
+    """
+    intact: list[Range] = []
+    logs, before = list(logs), -1
+    is_in_order = True
+    for log in logs:
+        with suppress(KafkaLogError), FileSource(log.path) as source:
+            for headers in header_chunks(source, BatchRange(end=log.end), limits=limits):
+                if len(table := batches_of(headers, source, limits).table):
+                    ends = np.concatenate(([before], table.last_offset[:-1]))
+                    is_in_order &= bool((table.base_offset > ends).all())
+                    before = table.last_offset_of(len(table) - 1)
+    for log in () if is_in_order else logs:
+        with suppress(KafkaLogError), FileSource(log.path) as source:
+            for chunk in chunks_with_crcs(source, BatchRange(end=log.end), limits):
+                table = chunk.table.rows((chunk.table.crc_valid == 1) & (chunk.table.record_count >= 0))
+                edges = np.flatnonzero(table.base_offset[1:] != table.last_offset[:-1] + 1)
+                firsts = table.base_offset[np.append(0, edges + 1)[: len(table)]].tolist()
+                lasts = table.last_offset[np.append(edges, len(table) - 1)[: len(table)]].tolist()
+                intact += zip(firsts, lasts, strict=True)
+        intact = merged(intact)
+    return intact
+
+
 def opened_chunks(
     source: FileSource,
     chunks: Iterable[HeaderChunk],
@@ -220,7 +254,7 @@ def opened_chunks(
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
     for each in chunks:
         chunk = batches_of(each, source, limits)
-        yield from repeats.before(chunk)
+        yield from repeats.before(chunk.table, chunk.repeated)
         yield from overlaps.in_chunk(chunk)
         yield from crc_findings(chunk, log, source)
         yield LogChunk(chunk, log.location, selection.batches(chunk.table))

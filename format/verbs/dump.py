@@ -309,19 +309,18 @@ def _followed(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Findi
 def empty_range_words(targets: Iterable[Target], selection: Selection, limits: Limits = DEFAULT_LIMITS) -> str:
     """A sentence with the offsets of the first partitions, and their largest timestamps for a range of times.
 
-    Empty where no range was selected, and where there is no log at the targets.
+    Empty where there is no partition at the targets.
     """
     by_time = selection.from_timestamp is not None or selection.to_timestamp is not None
     by_offset = selection.from_offset is not None or selection.to_offset is not None
-    if not (by_time or by_offset):
-        return ""
+    what = "No record in the range" if by_time or by_offset else "No record"
     parts: list[str] = []
     directories = (each for each in targets if each.kind in (Kind.LOG_DIR, Kind.PARTITION))
     for partition in (partition for each in directories for partition in each.partitions()):
         if len(parts) == _MOST_NAMED:
-            return f"No record in the range: {'; '.join(parts)}; and so on."
+            return f"{what}: {'; '.join(parts)}; and so on."
         parts.append(_held(partition, by_time, limits))
-    return f"No record in the range: {'; '.join(parts)}." if parts else ""
+    return f"{what}: {'; '.join(parts)}." if parts else ""
 
 
 def _held(partition: Partition, by_time: bool, limits: Limits) -> str:

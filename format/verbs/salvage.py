@@ -122,7 +122,8 @@ class SegmentLosses(msgspec.Struct):
         # Bad ranges are in order and do not overlap. A log may have very many, so they are searched by bisection.
         first = bisect_right(self.look.scan.bad, start, key=lambda each: each.position + each.length)
         reasons = self.look.scan.bad[first : bisect_left(self.look.scan.bad, end, key=lambda each: each.position)]
-        worst = reasons[0] if reasons else BadBytes(start, end - start, "log-framing-broken", "no batch is here")
+        damage = [each for each in reasons if not each.is_repeat]
+        worst = (damage or reasons or [BadBytes(start, end - start, "log-framing-broken", "no batch is here")])[0]
         code = worst.code
         if worst.reaches_end:
             if self.look.is_live:
@@ -132,18 +133,20 @@ class SegmentLosses(msgspec.Struct):
                 code = "log-truncated"
         is_padding = code == "tail-zeros" and self.look.log.next_base_offset is None
         if not is_padding and not worst.is_repeat:
-            self.lost_bytes += end - start
+            self.lost_bytes += end - start - sum(each.length for each in reasons if each.is_repeat)
         unreadable = sum(start <= block < end for block in self.look.unreadable)
         message = f"{counted_plainly(end - start, 'byte')} {are(end - start)} not kept: {worst.reason}"
         if unreadable:
             message += f" ({counted_plainly(unreadable, 'block')} of it could not be read from the disk)"
-        if len(reasons) > 1:
-            message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
+        if len(damage or reasons) > 1:
+            message += f", and {counted_plainly(len(damage or reasons) - 1, 'more such place')} in it"
+        if damage and (count := len(reasons) - len(damage)):
+            message += f"; {counted_plainly(count, 'batch')} of it {are(count)} earlier in the segment, and kept"
         lost = offset_range(first_lost, until)
         here = [each for each in self.look.repairable if start <= each.position and each.end_position <= end]
         readable = [each for each in here if each.is_offered]
         gone = lost
-        is_repeat = lost is None and bool(reasons) and all(each.is_repeat for each in reasons)
+        is_repeat = lost is None and bool(reasons) and not damage
         is_repeat = is_repeat and sum(each.length for each in reasons) == end - start
         if is_repeat:
             message += "; nothing is lost"

@@ -140,7 +140,7 @@ def dump(
         for item in items:
             _show(run, item, marks)
         if not depth.following.follow and not any(run.summary.counts.values()):
-            run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
+            run.say_at_end(empty_range_words(targets, terms.selection, guards.limits) or "Nothing to show.")
 
 
 def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:

@@ -135,6 +135,11 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
         Run("find", output, judging, paths=where.paths, main_schema=schema, columns=_COLUMNS) as run,
         sought.tiering.joined(run, targets := where.targets(run), guards.limits),
     ):
+        if sought.values.is_asked and (sought.explain or not run.shows_records):
+            raise typer.BadParameter(
+                "keys and values are decoded where the record is shown: in tables and text, without --explain and "
+                "--columns; for other formats use dump --records TOPIC-P:OFFSET"
+            )
         is_found = False
         for target in targets:
             partition = _opened(target.path)

@@ -46,12 +46,12 @@ def usage_errors(kind: type[Exception], path: object = None, *, option: str | No
         raise typer.BadParameter(printable(words), param_hint=option) from None
 
 
-def parse_count(text: Any) -> int:
-    """A whole number from 0 to 2^63 - 1."""
+def parse_count(text: Any, lowest: int = 0) -> int:
+    """A whole number from 0, or another lowest one, to 2^63 - 1."""
     if not isinstance(text, str):
         return int(text)
-    if not re.fullmatch(_COUNT, text) or int(text) > _MAX_INT64:
-        raise typer.BadParameter(f"{shown(text)} is not a whole number from 0 to {_MAX_INT64}")
+    if not re.fullmatch(_COUNT, text) or not lowest <= int(text) <= _MAX_INT64:
+        raise typer.BadParameter(f"{shown(text)} is not a whole number from {lowest} to {_MAX_INT64}")
     return int(text)
 
 
@@ -82,10 +82,7 @@ def number_to(most: int) -> Callable[[Any], float]:
 
 def parse_positive(text: Any) -> int:
     """A whole number from 1 to 2^63 - 1."""
-    number = parse_count(text)
-    if number == 0:
-        raise typer.BadParameter("must be at least 1")
-    return number
+    return parse_count(text, 1)
 
 
 def parse_size(text: Any) -> int:

@@ -539,14 +539,14 @@ class Explorer(App[None]):
     @work(thread=True, exclusive=True, group="reading")
     def _check_after(self, place: Path, words: str = "") -> None:
         """Check the partitions below or after a place one by one, up to the first with damage, and go there."""
-        not_checked = ""
+        not_checked: list[str] = []
         with self._in_background() as advance:
             for partition in explore.partitions_after(self._root, place):
                 scope = Target(partition, Kind.PARTITION)
                 try:
                     self._checked.check(scope, advance)
                 except (KafkaLogError, OSError) as error:
-                    not_checked = f"; not checked: {partition.name}: {error}"
+                    not_checked.append(f"{partition.name}: {error}")
                     continue
                 self.call_from_thread(self._show_checked, scope)
                 number = self._checked.first_damage(scope)
@@ -554,7 +554,8 @@ class Explorer(App[None]):
                     advance(0)
                     self.call_from_thread(self._show_finding, scope, number)
                     return
-            self.call_from_thread(self._say, f"{words}no damage in the partitions from here on{not_checked}")
+            passed = f"; not checked: {'; '.join(not_checked)}" if not_checked else ""
+            self.call_from_thread(self._say, f"{words}no damage in the partitions from here on{passed}")
 
     def _show_checked(self, scope: Target) -> None:
         state = self.places.state_of(scope.path)

@@ -193,7 +193,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         codes = listed(list(dict.fromkeys(each.code for each in alike)))
         words = f"{what} damaged{at} ({codes})"
     elif code == "tail-torn":
-        words += "; a broker cuts them off when it starts"
+        is_left = layout.CLEAN_SHUTDOWN in first.next_step  # the stop was clean
+        words += "; a broker appends after them" if is_left else "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
     follow, many = command("verify", place), command("verify", evidence.log_dir_of(place))

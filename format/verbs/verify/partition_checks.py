@@ -50,7 +50,8 @@ from format.node.partition_surroundings import unread_findings
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.protocol import Driver, LogParts, LogUnit
-from format.scan.selected_logs import log_of_segment
+from format.scan.read_log import RepeatFindings, offsets_out_of_order
+from format.scan.selected_logs import every_log_of, log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
 
@@ -140,6 +141,7 @@ class LogFold:
     control records by row, for what is checked across files. ``replay`` is that of the group records of the logs before
     it. ``damaged_from`` is the position of the first damage, if any, ``damaged_after_offset`` the last offset before it
     (-1 for none), ``cause`` the first damage as a cause, and ``torn_end`` the damage that reaches the end of the log.
+    A KRaft snapshot counts as a side file.
     """
 
     def __init__(
@@ -162,6 +164,9 @@ class LogFold:
         self._replay = replay
         self.damaged_from: int | None = None
         self.damaged_after_offset: int | None = None
+        self._repeats = RepeatFindings(log.location)
+        self._sound_end = (0, 0)  # the position and the offset after the last batch with a right CRC
+        self._fed_to = -1  # the last offset that the chain got
         self.is_readable = True  # False where reading ended before the log did
         self.torn_end: Cause | None = None
         self.cause: Cause | None = None
@@ -173,6 +178,9 @@ class LogFold:
                 self._chunk(walked)
                 yield
             self._false_end()
+            position, offset = self._sound_end
+            is_hidden = self.log.is_last_segment and offset < (self._chain.log_end_offset or 0)
+            self._add(self._repeats.ended(position if is_hidden else None))
             self._add(self._chain.end_segment(self.log.location))
         except WorkerDied:
             raise
@@ -186,7 +194,9 @@ class LogFold:
             self._add([finding_of(error, self.log.location)])
         finally:
             if parts.state is not None:
-                self._coverage.segments += 1
+                is_snapshot = self.log.path.suffix == layout.CHECKPOINT_SUFFIX
+                self._coverage.segments += not is_snapshot
+                self._coverage.side_files += is_snapshot
                 self._coverage.bytes += parts.state.size_bytes
 
     def _chunk(self, walked: WalkedChunk) -> None:
@@ -199,7 +209,12 @@ class LogFold:
         if not walked.table.crc_valid.all():
             self._note(_first_bad_crc(walked.table))
         record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
-        self._add(chain.feed(walked.table, log.location, keyless_offset=walked.keyless_offset))
+        self._add(self._repeats.before(walked.table, walked.repeated))
+        self._add(chain.feed(self._without_repeats(walked), log.location, keyless_offset=walked.keyless_offset))
+        for base in [] if walked.repeated is None else walked.table.base_offset[walked.repeated].tolist():
+            self._add(chain.repeat(base))
+        if len(sound := sound_batches(walked.table)):
+            self._sound_end = int(sound.end_position[-1]), sound.last_offset_of(len(sound) - 1) + 1
         self._add(record_findings)
         if self._replay is not None and walked.group_changes is not None:
             self._add(self._replay.feed(walked.group_changes, log.location))
@@ -222,6 +237,18 @@ class LogFold:
             self.cause = self.cause or Cause.of(tail)
             self.torn_end = Cause.of(tail) if damage.reaches_end else self.torn_end
         self._add([tail])
+
+    def _without_repeats(self, walked: WalkedChunk) -> BatchTable:
+        """The batches without the repeated ones, but with those that go on where the batch before them ends."""
+        table = walked.table
+        if walked.repeated is None:
+            self._fed_to = table.last_offset_of(len(table) - 1) if len(table) else self._fed_to
+            return table
+        is_fed = ~walked.repeated
+        for row, (base, last) in enumerate(zip(table.base_offset.tolist(), table.last_offset.tolist(), strict=True)):
+            is_fed[row] |= base == self._fed_to + 1
+            self._fed_to = last if is_fed[row] else self._fed_to
+        return table.rows(is_fed)
 
     def _note(self, damage: Damage) -> None:
         """Remember the place of the first damage."""
@@ -340,7 +367,7 @@ class PartitionCheck:
             read=partition.epochs_file,
         )
         self.causes = CauseAccount()
-        self.losses = LossAccount(self.offsets)
+        self.losses = LossAccount(self.offsets, lambda: offsets_out_of_order(every_log_of(partition), walk.limits))
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
@@ -354,7 +381,7 @@ class PartitionCheck:
 
     def _add(self, found: Iterable[Finding]) -> None:
         """Report findings, judged by what was lost before, and by how the broker stopped."""
-        self.report.add(after_stop(self.losses.counted(each), self.offsets) for each in found)
+        self.report.add(after_stop(each, self.offsets) for one in found for each in self.losses.counted(one))
 
     def _add_of_segment(self, found: Iterable[Finding]) -> None:
         """Report findings about a segment, which may be the causes of later ones."""

@@ -609,7 +609,7 @@ def _nothing_to_read(target: Target) -> Iterator[Finding]:
     """A finding where there is no segment and nothing else explains why."""
     missing = 1 if target.kind is Kind.PARTITION else sum(len(each.partitions) for each in target.log_dirs)
     for partition in target.partitions():
-        if partition.segments or partition.unexpected:
+        if partition.segments or partition.unexpected or partition.kraft_snapshots:
             return
         missing -= 1
     if not missing:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 from msgspec.structs import astuple
+from numpy.typing import NDArray
 
 from format import layout
 from format.checks.batches import check_batch_headers, check_wrapper_offsets
@@ -71,6 +72,7 @@ class WalkedChunk(msgspec.Struct):
     keyless_offset: int | None = None
     group_changes: GroupChanges | None = None
     misplaced: Misplaced | None = None
+    repeated: NDArray[np.bool_] | None = None  # as in BatchChunk
 
     def __reduce__(self) -> tuple[type[WalkedChunk], tuple[object, ...]]:
         self.header_findings, self.record_findings = list(self.header_findings), list(self.record_findings)
@@ -135,6 +137,7 @@ def _walked(
         chunk.damage,
         None if chunk.damage is None else tail_finding(source, chunk, log),
     )
+    walked.repeated = chunk.repeated
     if walk.level >= Level.RECORDS and not walk.only_headers:
         walked.record_findings = _record_findings(chunk, log.location, walk, record_check, walked)
     return walked

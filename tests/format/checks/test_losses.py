@@ -8,13 +8,13 @@ import pytest
 
 from format.checks.losses import LossAccount, after_stop
 from format.files import producer_snapshot
-from format.findings import Finding, finding
+from format.findings import Finding, Severity, finding
 from format.location import Location
 from format.node.offsets import PartitionOffsets
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.state.producers import ProducerState
 from format.verbs.verify.verify import verify
-from tests.building import batch, write_segment
+from tests.building import batch, batches, write_segment
 from tests.faults.test_transactions import marker
 from tests.faults.test_transactions import sent as three_records
 
@@ -24,7 +24,7 @@ Range = tuple[int, int]
 def counted(offsets: PartitionOffsets, *ranges: Range) -> list[Range | None]:
     account = LossAccount(offsets)
     found = [finding("log-framing-broken", Location("a"), "", lost_offsets=each) for each in ranges]
-    return [account.counted(each).lost_offsets for each in found]
+    return [each.lost_offsets for one in found for each in account.counted(one)]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_high_watermark_that_may_be_old_bounds_nothing() -> None:
 
 def test_no_offset_is_counted_twice() -> None:
     ranges = ((10, 19), (10, 19), (15, 24), (5, 12), (0, 30), (40, 50))
-    assert counted(PartitionOffsets(0), *ranges) == [(10, 19), None, (20, 24), (5, 9), (0, 30), (40, 50)]
+    assert counted(PartitionOffsets(0), *ranges) == [(10, 19), None, (20, 24), (5, 9), (0, 4), (25, 30), (40, 50)]
 
 
 @pytest.mark.parametrize("lost", [None, (5, 9)])
@@ -152,3 +152,58 @@ def test_what_a_torn_end_took_names_it(tmp_path: Path, is_torn: bool) -> None:
     causes = {None if each.caused_by is None else (each.caused_by.code, each.caused_by.offset) for each in effects}
     assert causes == ({("tail-torn", 3)} if is_torn else {None})
     assert all("Nothing for this finding" not in each.next_step for each in effects)
+
+
+def test_offsets_in_batches_at_other_places_are_not_lost(tmp_path: Path) -> None:
+    """Six batches of ten are swapped in pairs and one is cut: what no intact batch has is lost, and nothing else."""
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    log_dir = log_dir_of(tmp_path, 30, [*sound[:3], *sound[6:8], sound[5][:40], *sound[3:5], *sound[8:]])
+    lost = [each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None]
+    assert lost == [(15, 17)]
+
+
+def test_lost_offsets_around_others_are_several_findings() -> None:
+    account = LossAccount(PartitionOffsets(0), lambda: [(3, 4), (7, 7)])
+    found = list(
+        account.counted(finding("log-framing-broken", Location("a"), "offsets 2 to 9 are lost", lost_offsets=(2, 9)))
+    )
+    assert [each.lost_offsets for each in found] == [(2, 2), (5, 6), (8, 9)]
+    (message,) = {each.message for each in found}
+    assert "lost here (only offset 2, offsets 5 to 6 and offsets 8 to 9 are counted as lost: " in message
+
+
+@pytest.mark.parametrize("again", [200, 130, 60])
+def test_the_start_of_a_log_after_its_end_loses_nothing(tmp_path: Path, again: int) -> None:
+    whole = b"".join(batches(10))
+    log_dir = log_dir_of(tmp_path, 30, [whole, whole[:again]])
+    found = [each for each in verify(log_dir) if each.severity >= Severity.WARNING]
+    assert not any(each.lost_offsets for each in found)
+    assert not any("lost" in each.message.replace("no offset below 30 is lost", "") for each in found)
+    hidden = [each for each in found if "a broker takes 3 for the end of the log" in each.message]
+    assert len(hidden) == (again >= len(batches(1)[0]))
+
+
+def test_a_repeated_batch_in_place_of_another_hides_no_loss(tmp_path: Path) -> None:
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    log_dir = log_dir_of(tmp_path, 30, [*sound[:4], sound[1], *sound[5:]])
+    lost = [each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None]
+    assert lost == [(12, 14)]
+
+
+def test_a_copy_of_a_later_batch_in_place_of_another_hides_no_loss(tmp_path: Path) -> None:
+    """Before its own copy is read, it looks as if it had a false base offset."""
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    log_dir = log_dir_of(tmp_path, 30, [*sound[:4], sound[8], *sound[5:]])
+    found = list(verify(log_dir))
+    assert [each.lost_offsets for each in found if each.lost_offsets is not None] == [(12, 14)]
+    assert any("in the log a second time" in each.message for each in found)
+
+
+def log_dir_of(path: Path, end: int, content: list[bytes]) -> Path:
+    """A log directory after a clean stop whose one log ended at an offset."""
+    write_segment(path / "t-0", 0, content)
+    for name in ("replication-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        (path / name).write_text(f"0\n1\nt 0 {end}\n")
+    (path / "meta.properties").write_text("version=1\ncluster.id=aaaaaaaaaaaaaaaaaaaaaQ\nnode.id=1\n")
+    (path / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    return path

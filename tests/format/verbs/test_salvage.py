@@ -308,10 +308,31 @@ def test_a_repeated_batch_is_no_loss(tmp_path: Path, place: int) -> None:
     write_segment(tmp_path / "orders-0", 0, [*sound[:place], sound[2], *sound[place:]])
     _, found, result = run(tmp_path / "orders-0", tmp_path / "saved")
     assert [(each.code, each.severity) for each in found] == [("offset-not-increasing", Severity.WARNING)]
-    assert found[0].message.endswith("is in the segment before, and kept; nothing is lost")
+    assert found[0].message.endswith("is earlier in the segment, and kept; nothing is lost")
     assert not result.losses
     assert result.lost_bytes == 0
     assert (tmp_path / "saved" / "orders-0" / LOG).read_bytes() == b"".join(sound)
+
+
+@pytest.mark.parametrize("again", [30, 75, 200])
+def test_the_start_of_a_log_after_its_end_is_no_loss(tmp_path: Path, again: int) -> None:
+    """Also the first bytes of a batch, which are those of a kept one, if they hold its CRC."""
+    whole = b"".join(batches(10))
+    write_segment(tmp_path / "orders-0", 0, [whole, whole[:again]])
+    _, found, result = run(tmp_path / "orders-0", tmp_path / "saved")
+    assert [each.message.endswith("; nothing is lost") for each in found] == [True]
+    assert not result.losses
+    assert (tmp_path / "saved" / "orders-0" / LOG).read_bytes() == whole
+
+
+def test_a_torn_end_after_repeated_batches_is_told_before_them(tmp_path: Path) -> None:
+    sound = batches(10)
+    write_segment(tmp_path / "orders-0", 0, [*sound, sound[0], sound[1], batch(30)[:40]])
+    _, (found,), result = run(tmp_path / "orders-0", tmp_path / "saved")
+    assert (
+        "40 bytes of a batch header; 2 batches of it are earlier in the segment, and kept; the records" in found.message
+    )
+    assert result.lost_bytes == 40
 
 
 def test_a_batch_of_the_same_offsets_with_other_records_is_a_loss(tmp_path: Path) -> None:

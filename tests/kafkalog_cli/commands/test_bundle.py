@@ -96,7 +96,7 @@ def test_a_terminal_is_told_what_was_written(data_dir: Path, tmp_path: Path) -> 
     node = data_dir / "kafka-4.3-single" / "node-1"
     words = ["bundle", str(node), "--output", str(tmp_path / "incident.tar.zst")]
     shown = "\n".join(run_on_terminal(words, Terminal(shows_progress=False), tmp_path).screen(80))
-    assert shown.startswith("bundle: 24 partitions, 50 segments,")
+    assert shown.startswith("bundle: 24 partitions, 32 segments,")
 
 
 def test_the_bytes_of_headers_come_back(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:

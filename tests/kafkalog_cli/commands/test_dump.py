@@ -32,7 +32,7 @@ def test_batches_or_records(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
 def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     partition = write_segment(tmp_path / "logs" / "t-0", 0, batches(4)).parent
     write_segment(tmp_path / "logs" / "t-1", 7, [])
-    past, early, later, all_of_it, quiet, held, plain = run_kafkalog_many(
+    past, early, later, all_of_it, quiet, held, plain, lone = run_kafkalog_many(
         ["dump", *words]
         for words in (
             [partition, "--from-offset", "12"],
@@ -42,6 +42,7 @@ def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many
             [partition, "--from-offset", "12", "--quiet"],
             [partition, "--from-offset", "11"],
             [write_segment(tmp_path / "empty-0", 0, []).parent],
+            [write_segment(tmp_path / "empty-0", 0, [])],
         )
     )
     held_words = "No record in the range: the log of t-0 goes from offset 0 to 11"
@@ -50,7 +51,9 @@ def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many
     largest = "2023-11-14T22:13:20.011Z"
     assert later.check(0).stderr == f"{held_words}, and its largest timestamp is {largest}.\n"
     assert all_of_it.check(0).stderr == f"{held_words}; t-1 is empty, at offset 7.\n"
-    assert [run.check(0).stderr for run in (quiet, held, plain)] == ["", "", ""]
+    assert [run.check(0).stderr for run in (quiet, held)] == ["", ""]
+    assert plain.check(0).stderr == "No record: empty-0 is empty, at offset 0.\n"
+    assert lone.check(0).stderr == "Nothing to show.\n"
 
 
 def test_raw_records_of_an_internal_topic(data_dir: Path, run_kafkalog_many: RunMany) -> None:

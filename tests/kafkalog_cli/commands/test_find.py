@@ -186,6 +186,8 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("find", partition, "--offset", "1", "--past-high-watermark"), "--past-high-watermark is for times"),
         (("find", partition, "--max-timestamp", "--visibility-limit", "1"), "--visibility-limit is for offsets"),
         (("find", partition, "--offset", "-1"), "whole number"),
+        (("find", partition, "--offset", "1", "--value-as", "json", "--format", "jsonl"), "use dump --records"),
+        (("find", partition, "--offset", "1", "--key-as", "json", "--explain"), "without --explain"),
         (("find", partition, "--timestamp", "noon"), "is not a time"),
         (("find", tmp_path, "--offset", "1"), "give one partition directory, such as"),
         (("find", partition / f"{0:020d}.index", "--offset", "1"), "give a partition directory or a .log file"),

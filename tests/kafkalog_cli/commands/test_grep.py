@@ -216,7 +216,7 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("--count", "--limit", "1", "x", partition), "leave out --limit"),
         (("--count", "--with", "path", "x", partition), "leave out --count"),
         (("-l", "--with", "path", "x", partition), "leave out --count and --files-with-matches"),
-        (("--limit", "0", "x", partition), "at least 1"),
+        (("--limit", "0", "x", partition), "from 1 to"),
         (("x", index), "a file of the kind index holds no records"),
         (("x", tmp_path / "other.txt"), "other.txt"),
     ]

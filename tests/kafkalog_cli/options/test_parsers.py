@@ -58,8 +58,9 @@ def test_no_limit(text):
 
 def test_a_positive_number_is_not_zero():
     assert options.parse_positive("1") == 1
-    with pytest.raises(typer.BadParameter):
-        options.parse_positive("0")
+    for text in ("0", "-1"):
+        with pytest.raises(typer.BadParameter, match="from 1 to"):
+            options.parse_positive(text)
 
 
 def test_times_are_refused_as_usage():

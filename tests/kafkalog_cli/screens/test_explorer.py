@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from format.node.target import Target
+from format.scan.progress import Advance
 from format.verbs.explore import PlaceKind
+from kafkalog_cli.screens.explorer import CheckedPartitions
 from kafkalog_cli.screens.panes import HexView
-from tests.building import batch, write_segment
+from tests.building import batch, write_indexed_segment, write_segment
 from tests.corpora import REPOSITORY
 from tests.kafkalog_cli.page.reports import damaged_node
 from tests.kafkalog_cli.screens.exploring import Screen, explored
@@ -144,6 +147,25 @@ def test_findings_of_a_log_directory(data_dir: Path, tmp_path: Path) -> None:
         assert "tail-torn" in screen.said[-1]
 
     explored(node, script)
+
+
+def test_every_partition_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a-0", "b-0", "c-0"):
+        write_indexed_segment(tmp_path / name, 0, [batch(0)])
+    check = CheckedPartitions.check
+
+    def refuse(self: CheckedPartitions, scope: Target, advance: Advance) -> None:
+        if scope.path.name == "b-0":
+            return check(self, scope, advance)
+        raise OSError("no permission")
+
+    monkeypatch.setattr(CheckedPartitions, "check", refuse)
+
+    async def script(screen: Screen) -> None:
+        await screen.press("f")
+        assert screen.said[-1].endswith("not checked: a-0: no permission; c-0: no permission")
+
+    explored(tmp_path, script)
 
 
 def test_hostile_names_and_values_are_escaped(tmp_path: Path) -> None:

@@ -177,6 +177,10 @@ def test_tail_torn(tmp_path: Path) -> None:
     assert found.command == f"kafkalog boot {tmp_path / 'killed'}"
     [found] = diagnoses(node(tmp_path / "clean", {"orders-0": {0: [torn]}}, is_clean=True, marks={"orders-0": 12}))
     assert (found.code, found.severity) == ("records-damaged", Severity.ERROR)
+    for is_clean, does in ((True, "a broker appends after them"), (False, "a broker cuts them off when it starts")):
+        path = tmp_path / f"whole-{is_clean}"
+        [found] = diagnoses(node(path, {"orders-0": {0: [torn]}}, is_clean=is_clean, marks={"orders-0": 9}))
+        assert (found.code, found.sentence.endswith(f"; {does}.")) == ("tail-torn", True), found.sentence
 
 
 def test_segments_lost(tmp_path: Path) -> None:

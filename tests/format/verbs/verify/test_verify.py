@@ -236,7 +236,7 @@ def test_a_snapshot_past_the_log_tells_of_a_lost_end(node: Path) -> None:
 
 def test_many_alike_are_counted_not_dropped(tmp_path: Path) -> None:
     partition = tmp_path / "t-0"
-    write_segment(partition, 0, [batch(0) for _ in range(MOST_ALIKE + 50)])
+    write_segment(partition, 0, [batch(0, [b"%d" % each]) for each in range(MOST_ALIKE + 50)])
     alike = [each for each in run(partition) if each.code == "offset-not-increasing"]
     assert len(alike) == MOST_ALIKE + 1
     assert alike[-1].message.startswith("49 more like it")
