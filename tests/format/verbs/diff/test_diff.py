@@ -18,7 +18,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.scan import read_log
-from format.verbs.diff.diff import PartitionResult, diff, evidence
+from format.verbs.diff.diff import PartitionResult, diff, evidence, sentence
 from format.verbs.diff.replica_log import matched
 from tests.building import batch, forbid_reading, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
@@ -182,6 +182,11 @@ def test_a_log_that_the_disk_does_not_give_is_behind_for_that_reason(
                 if isinstance(each, PartitionResult)]  # fmt: skip
     assert (result.kind, result.offset, result.best) == ("behind", 6, 0)
     assert "from offset 6 on, where one of them cannot be read" in evidence(result)
+    forbid_reading(tmp_path / "one" / "orders-0" / failed.name, monkeypatch, OSError(errno.EIO, "Input/output error"))
+    [result] = [each for each in diff([Target(tmp_path / name) for name in ("one", "two")])
+                if isinstance(each, PartitionResult)]  # fmt: skip
+    assert result.kind == "identical"
+    assert "are the same as far as they can be read" in sentence(result)
     failed.write_bytes(b"")
     monkeypatch.undo()
     [result] = [each for each in diff([Target(tmp_path / name) for name in ("one", "two")])
