@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from io import FileIO
 from typing import BinaryIO, Protocol
 
-from format.errors import OutputError, OutputExists
+from format.errors import InputError, OutputError, OutputExists
 from format.io.file_writer import check_apart, sync_directory
+from format.io.session import is_remote
 from format.location import Location
 
 _BUFFER_BYTES = 128 * 1024
@@ -158,11 +159,13 @@ class FileOutput(OutputStream):
 def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
     """Standard output for None and ``-``; else a new file, or a device or pipe that exists.
 
-    Raises OutputExists for a file that is not empty, OutputInsideSource for a place inside one of the sources or a
-    broker's log directory, OutputError for anything else that cannot be opened.
+    Raises InputError for an address, OutputExists for a file that is not empty, OutputInsideSource for a place inside
+    one of the sources or a broker's log directory, OutputError for anything else that cannot be opened.
     """
     if path is None or path == "-":
         return _standard_output()
+    if is_remote(path):
+        raise InputError("is an address; a new file can only be written to a file system of this host", Location(path))
     real = str(check_apart(path, sources))
     try:
         status = os.stat(real)

@@ -37,6 +37,7 @@ from format.wording import counted
 _NEVER = None
 _LAST_TIME = 2**63 - 1
 _SNAPSHOTS = "snapshots"
+_HIGH_WATERMARK = "high_watermark"
 #: The configs whose sources are shown.
 _DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
 #: Seconds for each batch and byte. They are too small to measure on 300 MB: for most segments only the last entry of
@@ -237,6 +238,8 @@ def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[
         # A segment is deleted only after all segments before it.
         at = None if at is None or own_at is None else max(at, own_at)
         through += segment.size_bytes
+        if not _is_below_high_watermark(segment, log) and (reason is None or (has_size and through <= excess)):
+            reason = _HIGH_WATERMARK  # without it, the next check would delete the segment
         verdicts.append(
             Verdict(
                 retained_by="preceding_segment" if reason is None else reason,
@@ -295,8 +298,6 @@ def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | No
     """What keeps a segment itself (None: nothing), and when it is deletable by itself (None: never)."""
     has_time = "delete" in log.policies and log.retention_ms >= 0
     at = _end_of(segment, log) if has_time else _NEVER
-    if not _is_below_high_watermark(segment, log):
-        return "high_watermark", at
     if segment.is_last and segment.size_bytes == 0:
         return "active", _NEVER
     if _is_below_log_start(segment, log):
@@ -335,8 +336,8 @@ class TopicTotal(msgspec.Struct):
     next_deletable_at: int | None = None
     retained: dict[str, int] = msgspec.field(default_factory=dict)
 
-    def add(self, size_bytes: int, verdict: Verdict) -> None:
-        """Add a segment."""
+    def add(self, size_bytes: int, verdict: Verdict, now_ms: int) -> None:
+        """Add a segment, judged at a time."""
         self.segment_count += 1
         self.size_bytes += size_bytes
         if verdict.deleted_by is not None:
@@ -346,7 +347,8 @@ class TopicTotal(msgspec.Struct):
         reason = verdict.retained_by or ""
         self.retained[reason] = self.retained.get(reason, 0) + size_bytes
         at = verdict.deletable_at
-        if at is not None and (self.next_deletable_at is None or at < self.next_deletable_at):
+        # What is allowed already waits for the high watermark.
+        if at is not None and at > now_ms and (self.next_deletable_at is None or at < self.next_deletable_at):
             self.next_deletable_at = at
 
 
@@ -497,6 +499,7 @@ class Retention(msgspec.Struct):
     unknown_watermarks: int = 0
     has_remote: bool = False
     future_count: int = 0
+    held_count: int = 0
     first_future: Row | None = None
 
     def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
@@ -536,7 +539,8 @@ class Retention(msgspec.Struct):
         total = self.totals.setdefault(found.name, TopicTotal())
         total.partitions += 1
         for size_bytes, verdict in found.judged:
-            total.add(size_bytes, verdict)
+            self.held_count += verdict.retained_by == _HIGH_WATERMARK
+            total.add(size_bytes, verdict, self.terms.now_ms)
 
     def total_rows(self) -> Iterator[tuple[object, ...]]:
         """A row for each topic, those with most to delete first."""
@@ -558,6 +562,8 @@ class Retention(msgspec.Struct):
         times = [each.next_deletable_at for each in totals if each.next_deletable_at is not None]
         deleted = f"{counted(count, 'segment')} of {counted(size, 'byte')}" if count else "nothing"
         stay = f"{counted(left, 'segment')} {'stays' if left == 1 else 'stay'}"
+        if self.held_count:
+            stay = f"{stay} ({counted(self.held_count, 'segment')} until a replica catches up)"
         first = f"At {iso_time(self.terms.now_ms)} the next check deletes {deleted}; {stay}"
         if self.context.unknown_topic_count:
             topics = counted(self.context.unknown_topic_count, "topic")

@@ -111,6 +111,7 @@ class _Shown:
         self._kinds: list[str] = []
         self._odd: list[PartitionResult] = []
         self._with_other_starts: list[PartitionResult] = []
+        self._unread_count = 0  # of replicas that are the same as far as they can be read
         self._missing = MissingReplicas()
         self.total_bytes = 0
 
@@ -128,6 +129,7 @@ class _Shown:
         self._kinds.append(result.kind)
         self._missing.take(result)
         differs = result.kind != "identical"
+        self._unread_count += not differs and not result.is_complete
         if differs or any(each.damaged for each in result.replicas):
             self._odd.append(result)
         elif has_other_starts(result):
@@ -152,8 +154,9 @@ class _Shown:
         if len(kinds) == 1:
             self._odd += self._with_other_starts  # its sentence says it
         is_counted = len(kinds) > 1 or (kinds and not self._odd)
+        counts = overview(kinds, len(self._with_other_starts), self._unread_count)
         run.conclude(
-            overview(kinds, len(self._with_other_starts)) if is_counted else "" if kinds else NOTHING_TO_COMPARE,
+            counts if is_counted else "" if kinds else NOTHING_TO_COMPARE,
             *map(sentence, self._odd[:MOST_SENTENCES]),
         )
         more = len(self._odd) - MOST_SENTENCES

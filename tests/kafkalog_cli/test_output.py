@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from format.errors import OutputError, OutputExists, OutputInsideSource
+from format.errors import InputError, OutputError, OutputExists, OutputInsideSource
 from kafkalog_cli import output as output_module
 from kafkalog_cli.output import OutputStream, ReaderGone, open_output
 
@@ -65,6 +65,11 @@ def test_a_failure_is_reported_once_and_nothing_more_is_written(number, kind):
     stream.write(b"more")
     stream.flush()
     assert raw.taken == b"012"
+
+
+def test_an_address_is_no_file_of_this_host():
+    with pytest.raises(InputError, match="is an address; a new file can only be written to a file system of this host"):
+        open_output("s3://bucket/incident.html")
 
 
 def test_a_file_is_there_only_when_it_is_published(tmp_path):

@@ -39,6 +39,7 @@ from format.verbs.diff.replica_log import ReplicaLog, Replicas, Window
 MOST_WAITING = 500_000
 #: The kinds of differences, the gravest first.
 KINDS = ("diverged", "behind", "different_bytes", "identical")
+_ALL = -1  # the mask of all replicas
 
 
 class MissingRecords:
@@ -46,16 +47,19 @@ class MissingRecords:
 
     The other replicas are numbers, and bits in masks. By number, ``compacted`` counts the records that compaction
     explains, ``first_compacted`` has the first offset of them, and ``undecided`` counts those that were too many to
-    keep.
+    keep. ``cleaned_later`` is the mask of the replicas that lack offsets past the end of this one: a tombstone or a
+    marker may have been there that would explain what they lack.
     """
 
     def __init__(self) -> None:
         self.compacted: dict[int, int] = {}
         self.first_compacted: dict[int, int] = {}
         self.undecided: dict[int, int] = {}
+        self.cleaned_later = 0
         self._masks: dict[int, int] = {}
         self._offsets_of_key: dict[int, list[int]] = {}
         self._offsets_of_producer: dict[int, list[int]] = {}
+        self._ended: set[tuple[int, int]] = set()  # producers whose transaction ended past the end, by replica
 
     @property
     def is_waiting(self) -> bool:
@@ -85,42 +89,52 @@ class MissingRecords:
                     self._offsets_of_producer.setdefault(producers[row], []).append(offset)
         return offsets[lost]
 
-    def feed(self, table: RecordTable) -> None:
-        """Read the next records of this replica: a later record of a key explains why an earlier one is missing."""
+    def feed(self, table: RecordTable, mask: int = _ALL) -> None:
+        """Read the next records: a later one of a key explains why an earlier one is missing.
+
+        After the end of this replica, they are those of another one, and explain what that one lacks: ``mask`` has its
+        bit.
+        """
         offsets = table.offset.tolist()
         is_control = table.batches.is_control[table.batch]
         for row in np.flatnonzero((table.key_length >= 0) & ~is_control).tolist():
             waiting = self._offsets_of_key.get(hash(table.key(row)))
             if waiting is not None and waiting[0] < offsets[row]:
-                explained = [offset for offset in waiting if offset < offsets[row]]
-                del waiting[: len(explained)]
+                self._settle([offset for offset in waiting if offset < offsets[row]], mask)
+                waiting[:] = [offset for offset in waiting if offset in self._masks]
                 if not waiting:
                     del self._offsets_of_key[hash(table.key(row))]
-                self._settle(explained)
         for row in np.flatnonzero(is_control).tolist():
-            self._end_transaction(table, row, offsets[row])
+            self._end_transaction(table, row, offsets[row], mask)
 
-    def _end_transaction(self, table: RecordTable, row: int, offset: int) -> None:
+    def _end_transaction(self, table: RecordTable, row: int, offset: int, mask: int) -> None:
         producer_id = int(table.batches.producer_id[table.batch[row]])
-        waiting = self._offsets_of_producer.pop(producer_id, None)
-        if waiting is None:
+        waiting = self._offsets_of_producer.get(producer_id)
+        if waiting is None or (producer_id, mask) in self._ended:
             return
+        if mask == _ALL:
+            del self._offsets_of_producer[producer_id]
+        else:
+            self._ended.add((producer_id, mask))
         try:
             marker = decode_control_record(table.key(row), table.value(row))
         except KafkaLogError:
             return
         if marker.type_name == "ABORT":
-            self._settle(each for each in waiting if each < offset)
+            self._settle([each for each in waiting if each < offset], mask)
 
     def left(self) -> Iterator[tuple[int, int]]:
         """After the last record: the unexplained offsets in order, each with the mask of the replicas that lack it."""
         yield from sorted(self._masks.items())
 
-    def _settle(self, offsets: Iterator[int] | list[int]) -> None:
+    def _settle(self, offsets: list[int], mask: int) -> None:
         for offset in offsets:
-            mask = self._masks.pop(offset, 0)
-            for other in range(mask.bit_length()):
-                if mask >> other & 1:
+            lacking = self._masks.pop(offset, 0)
+            if lacking & ~mask:
+                self._masks[offset] = lacking & ~mask
+            explained = lacking & mask
+            for other in range(explained.bit_length()):
+                if explained >> other & 1:
                     self._explain([offset], other)
 
     def _explain(self, offsets: list[int], other: int) -> None:
@@ -466,10 +480,18 @@ class Comparison:
                 self._compare(pair, windows, bounds)
             self._add_up(self._only)
         for number, missing in enumerate(self._missing):
-            window = windows[number]
-            if missing.is_waiting and window is not None and window.has_records:
-                for table in records_of(window, bounds, self._limits):
-                    missing.feed(table)
+            # Past the end of a replica, those that lack its records may have been cleaned by later ones.
+            others = range(len(self.logs)) if self.logs[number].is_at_end else (number,)
+            for other in others:
+                window = windows[other]
+                if not missing.is_waiting or self.logs[other].is_at_end or (window and not window.has_records):
+                    continue
+                count = 0
+                for table in () if window is None else records_of(window, bounds, self._limits):
+                    missing.feed(table, _ALL if other == number else 1 << other)
+                    count += len(table)
+                if other != number and count <= bounds[1] - bounds[0]:
+                    missing.cleaned_later |= 1 << other
 
     def _compare(self, pair: tuple[int, int], windows: list[Window | None], bounds: Range) -> None:
         one, other = pair
@@ -481,7 +503,10 @@ class Comparison:
             if self.logs[lacking].is_at_end:
                 window, end = windows[holder], self.logs[lacking].log_end_offset
                 ranges = [] if window is None else spans_of(window, bounds)
-                self._add_only(holder, lacking, "behind", clipped(ranges, end, 2**63))
+                past_end = clipped(ranges, end, 2**63)
+                self._add_only(holder, lacking, "behind", past_end)
+                if past_end:
+                    self._pair(holder, lacking).note("behind", [(end, end)])
                 self._add_only(holder, lacking, "diverged", clipped(ranges, 0, end - 1))
                 return
         left, right = windows[one], windows[other]
@@ -567,7 +592,9 @@ class Comparison:
         for holder, missing in enumerate(self._missing):
             for offset, mask in missing.left():
                 for lacking in range(len(self.logs)):
-                    if mask >> lacking & 1:
+                    if mask & missing.cleaned_later & 1 << lacking:
+                        missing.undecided[lacking] = missing.undecided.get(lacking, 0) + 1
+                    elif mask >> lacking & 1:
                         left.setdefault((holder, lacking), []).append((offset, offset))
             for lacking, count in missing.compacted.items():
                 self.differences[lacking].compacted_count = max(self.differences[lacking].compacted_count, count)

@@ -409,6 +409,9 @@ def _same_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     A follower moves its log start to that of its leader, and deletes the segments before it (ReplicaFetcherThread).
     """
     starts = [each.epochs.log_start_offset for each in result.replicas]
+    if not result.is_complete:
+        yield f"{listed(names)} are the same as far as they can be read"
+        return
     if not has_other_starts(result):
         yield f"{listed(names)} are the same"
         return
@@ -452,8 +455,11 @@ def _where(kind: str, first: int, result: PartitionResult) -> str:
     return f"in bytes only, from offset {first:,} on: the records are the same"
 
 
-def overview(results: Sequence[str], other_starts: int = 0) -> str:
-    """The kinds of all partitions, counted. Of identical ones, ``other_starts`` begin at different offsets."""
+def overview(results: Sequence[str], other_starts: int = 0, unread: int = 0) -> str:
+    """The kinds of all partitions, counted.
+
+    Of identical ones, ``other_starts`` begin at different offsets, and ``unread`` could not be read as a whole.
+    """
     count = len(results)
     same = sum(kind == "identical" for kind in results)
     partitions = counted(count, "partition")
@@ -463,8 +469,10 @@ def overview(results: Sequence[str], other_starts: int = 0) -> str:
             if other_starts
             else ""
         )
+        but += f" as far as they can be read; {counted(unread, 'partition')} not read as a whole" if unread else ""
         return f"{partitions} compared: all replicas here are the same{but}."
-    rest = f"; the replicas here of {counted(same, 'partition')} are the same" if same else ""
+    rest = f"; the replicas here of {counted(same - unread, 'partition')} are the same" if same > unread else ""
+    rest += f"; those of {counted(unread, 'partition')} are the same as far as they can be read" if unread else ""
     return f"{partitions} compared: {count - same:,} with differences{rest}."
 
 

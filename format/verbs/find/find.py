@@ -106,7 +106,7 @@ def _many_partitions(target: Target) -> str:
     log_dirs = target.log_dirs
     paths = [path for log_dir in log_dirs for path in log_dir.partitions]
     example = next((path for path in paths if not path.name.startswith("__")), paths[0] if paths else None)
-    names = [str(log_dir.path.relative_to(target.path)) for log_dir in log_dirs]
+    names = [str(log_dir.path).removeprefix(f"{target.path}/") for log_dir in log_dirs]
     what = "this is a log directory" if len(names) == 1 else f"{len(names)} log directories lie here, {listed(names)}"
     return f"{what}: give one partition directory{f', such as {example}' if example else ''}"
 

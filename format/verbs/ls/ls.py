@@ -122,8 +122,10 @@ def known_by(
 
 def _note(context: ClusterContext, log_dir: Path, listing: PartitionListing, topic_id: str | None) -> str | None:
     """Why the directory is stray; None where it is not, or where the image may be incomplete."""
-    image = context.image
-    if image is None or image.problem is not None:
+    metadata, image = context.state, context.image
+    if metadata is None or image is None or image.problem is not None:
+        return None
+    if metadata.is_damaged or metadata.last_offset < 0:
         return None
     if listing.topic_id is not None and listing.topic_id != topic_id:
         if listing.topic_id in image.names:

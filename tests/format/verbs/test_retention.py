@@ -70,6 +70,14 @@ def test_nothing_goes_past_the_high_watermark() -> None:
     assert reasons(verdicts) == ["time", "high_watermark", "high_watermark"]
 
 
+def test_the_high_watermark_keeps_only_what_would_be_deleted() -> None:
+    verdicts = judge(segments(1, NOW, NOW), log(retention_ms=1, high_watermark=9), NOW)
+    assert reasons(verdicts) == ["high_watermark", "time", "time"]
+    verdicts = judge(segments(1, 1, 1, 1), log(retention_bytes=150, high_watermark=19), NOW)
+    assert reasons(verdicts) == ["size", "high_watermark", "size", "size"]
+    assert reasons(judge(segments(1), log(policies=frozenset({"compact"}), high_watermark=5), NOW)) == ["compact"]
+
+
 def test_an_empty_active_segment_stays() -> None:
     assert reasons(judge(segments(1, 2, last_size=0), log(retention_ms=1), NOW)) == ["time", "active"]
     assert reasons(judge(segments(1, 2), log(retention_ms=1), NOW)) == ["time", "time"]

@@ -214,6 +214,7 @@ def test_several_paths_and_directories_of_many_partitions(tmp_path: Path, run_ka
         ([partition, log_dir], "2 paths are given; run it once for each"),
         ([log_dir], f"this is a log directory: {one}"),
         ([tmp_path / "nodes"], f"2 log directories lie here, node-1 and node-2: {one}"),
+        ([f"local://{tmp_path}/nodes"], "2 log directories lie here, node-1 and node-2: give one partition directory"),
         ([log_dir / "topic"], "topic is a topic, and its partition is topic-0: give that directory\n"),
     )
     runs = run_kafkalog_many(("find", *paths, "--offset", "1") for paths, _ in cases)

@@ -56,6 +56,13 @@ def test_the_record_that_keeps_a_segment(kafkalog: Kafkalog, sample: Path) -> No
     assert rows[2]["config_source"] == "cleanup.policy=default,retention.bytes=default,retention.ms=topic"
 
 
+def test_what_waits_for_a_replica_is_not_deleted_next(run_kafkalog: Kafkalog, data_dir: Path) -> None:
+    ledger = data_dir / "kafka-4.3" / "node-1" / "ledger-0"
+    run = run_kafkalog("retention", "--at", "2026-12-24", ledger).check(0)
+    assert "deletes nothing; 1 segment stays (1 segment until a replica catches up), and retention.ms" in run.stdout
+    assert "deletes none of them later" in run.stdout
+
+
 def test_what_if(kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
     partition = sample / "node-1" / "unlimited-0"
     assert {row["retained_by"] for row in kafkalog(partition).rows("segment_retention")} == {"unlimited"}

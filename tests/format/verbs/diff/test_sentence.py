@@ -167,6 +167,13 @@ def test_an_overview_counts_what_differs() -> None:
         "27 partitions compared: 2 with differences; the replicas here of 25 partitions are the same."
     )
     assert overview(["behind"]) == "1 partition compared: 1 with differences."
+    assert overview(["identical", "behind"], unread=1) == (
+        "2 partitions compared: 1 with differences; those of 1 partition are the same as far as they can be read."
+    )
+    assert overview(["identical"] * 2, unread=1) == (
+        "2 partitions compared: all replicas here are the same as far as they can be read; "
+        "1 partition not read as a whole."
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,19 @@ def test_what_does_not_belong(data_dir: Path, tmp_path: Path) -> None:
     assert notes["payments-0"] == "stray: the metadata log has no topic of its id"
 
 
+def test_nothing_is_stray_by_a_metadata_log_that_is_not_whole(data_dir: Path, tmp_path: Path) -> None:
+    node = node_of(data_dir, tmp_path / "node")
+    for each in (node / "__cluster_metadata-0").glob("*.checkpoint"):
+        each.unlink()
+    log = node / "__cluster_metadata-0" / f"{0:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[content.index(b"orders")] ^= 1
+    log.write_bytes(content)
+    assert {each.notes for each in listed(node).values()} == {None}
+    log.write_bytes(b"")
+    assert {each.notes for each in listed(node).values()} == {None}
+
+
 def test_a_node_of_another_cluster_is_not_judged(data_dir: Path, tmp_path: Path) -> None:
     node = node_of(data_dir, tmp_path / "node")
     other = tmp_path / "other"
