@@ -104,7 +104,7 @@ def test_every_command_reads_an_address_as_it_reads_a_disk(
     local = [known.sub(r'"\1":null', line) if '"type":"match"' in line else line for line in here[1]]
     assert _without_measures(moved) == _without_measures(local)
     counts = json.loads(there[1][-1])["counts"]
-    assert (counts["fetched_bytes"] > 0) is not words.startswith("ls --segments")
+    assert (counts["fetched_bytes"] > 0) is not words.startswith("ls --by")
     assert "fetched_bytes" not in json.loads(here[1][-1])["counts"]
 
 
