@@ -69,6 +69,11 @@ def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
     return replace(found, next_step=_AFTER_CLEAN_STOP)
 
 
+def is_after_clean_stop(found: Finding) -> bool:
+    """Whether a finding about a torn end is of a broker that stopped cleanly, as ``after_stop`` says."""
+    return found.next_step.endswith(_AFTER_CLEAN_STOP)
+
+
 class LossAccount:
     """Limits the lost offsets of a partition's findings to those that consumers could read, each counted once.
 

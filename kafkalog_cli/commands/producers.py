@@ -129,13 +129,13 @@ def producers(
         rows = list(verb.producer_rows(result, terms))
         say_absent_topics(run, result, terms.topics)
         unknown = unknown_id_words(run, result, terms.transactional_id, guards.limits)
-        record_words = (
-            "" if asked.record is None or producer_id is None else _wrote_words(asked.record, producer_id, rows)
-        )
-        wrote_words = verb.producer_sentence(rows, len(result.partitions), terms.who)
-        if terms.who and not rows and unknown is None:
-            run.condition(Condition.NOTHING_FOUND)
-        run.conclude(unknown or record_words, "" if unknown else wrote_words, wanted.as_of.words)
+        if unknown is not None:
+            run.conclude(unknown, wanted.as_of.words)
+        else:
+            if terms.who and not rows:
+                run.condition(Condition.NOTHING_FOUND)
+            wrote = "" if asked.record is None or producer_id is None else _wrote_words(asked.record, producer_id, rows)
+            run.conclude(wrote, verb.producer_sentence(rows, len(result.partitions), terms.who), wanted.as_of.words)
         if run.is_readable:
             rows.sort(key=lambda row: (not verb.has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
         run.write(PRODUCER, rows)

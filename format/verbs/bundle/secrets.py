@@ -10,7 +10,6 @@ before.
 from __future__ import annotations
 
 import base64
-import operator
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -302,13 +301,12 @@ def _in_value(value: bytes, decoder: Decoder) -> list[_Span]:
         secrets = [base64.b64decode(data[name]) for name in _SCRAM_FIELDS]
     elif decoded.record_type == "CONFIG_RECORD" and data["value"] and is_secret(data["resourceType"], data["name"]):
         secrets = [data["value"].encode()]
-    sizes = [unsigned_varint(len(each) + 1) for each in secrets]
     # Fields that follow each other, and come after the name. One alone, as a short salt, may stand elsewhere too.
-    at = value.rfind(b"".join(map(operator.add, sizes, secrets)))
-    spans = []
-    for size, secret in zip(sizes, secrets, strict=True):
-        spans.append((at + len(size), len(secret)))
-        at += len(size) + len(secret)
+    fields = [unsigned_varint(len(each) + 1) + each for each in secrets]
+    at, spans = value.rfind(b"".join(fields)), []
+    for field, secret in zip(fields, secrets, strict=True):
+        at += len(field)
+        spans.append((at - len(secret), len(secret)))
     return spans
 
 

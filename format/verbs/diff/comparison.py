@@ -59,7 +59,8 @@ class MissingRecords:
         self._masks: dict[int, int] = {}
         self._offsets_of_key: dict[int, list[int]] = {}
         self._offsets_of_producer: dict[int, list[int]] = {}
-        self._ended: set[tuple[int, int]] = set()  # producers whose transaction ended past the end, by replica
+        #: What needs no second look past the end: keys by their hash, and producers, of each replica.
+        self._done: set[tuple[str, int, int]] = set()
 
     @property
     def is_waiting(self) -> bool:
@@ -98,30 +99,37 @@ class MissingRecords:
         offsets = table.offset.tolist()
         is_control = table.batches.is_control[table.batch]
         for row in np.flatnonzero((table.key_length >= 0) & ~is_control).tolist():
-            waiting = self._offsets_of_key.get(hash(table.key(row)))
-            if waiting is not None and waiting[0] < offsets[row]:
+            key = hash(table.key(row))
+            waiting = self._offsets_of_key.get(key)
+            if waiting is not None and waiting[0] < offsets[row] and not self._is_done("key", key, mask):
                 self._settle([offset for offset in waiting if offset < offsets[row]], mask)
                 waiting[:] = [offset for offset in waiting if offset in self._masks]
                 if not waiting:
-                    del self._offsets_of_key[hash(table.key(row))]
+                    del self._offsets_of_key[key]
         for row in np.flatnonzero(is_control).tolist():
             self._end_transaction(table, row, offsets[row], mask)
 
     def _end_transaction(self, table: RecordTable, row: int, offset: int, mask: int) -> None:
         producer_id = int(table.batches.producer_id[table.batch[row]])
         waiting = self._offsets_of_producer.get(producer_id)
-        if waiting is None or (producer_id, mask) in self._ended:
+        if waiting is None or self._is_done("producer", producer_id, mask):
             return
         if mask == _ALL:
             del self._offsets_of_producer[producer_id]
-        else:
-            self._ended.add((producer_id, mask))
         try:
             marker = decode_control_record(table.key(row), table.value(row))
         except KafkaLogError:
             return
         if marker.type_name == "ABORT":
             self._settle([each for each in waiting if each < offset], mask)
+
+    def _is_done(self, kind: str, which: int, mask: int) -> bool:
+        """Whether a key or producer was looked at past the end: all that waits comes before its first record there."""
+        if mask == _ALL:
+            return False
+        is_done = (kind, which, mask) in self._done
+        self._done.add((kind, which, mask))
+        return is_done
 
     def left(self) -> Iterator[tuple[int, int]]:
         """After the last record: the unexplained offsets in order, each with the mask of the replicas that lack it."""

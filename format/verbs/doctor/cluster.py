@@ -78,7 +78,7 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     best, names = result.replicas[result.best], _names(result)
     best_name, assignment = names[best.path], result.assignment
     at = "" if result.offset is None else f" from offset {result.offset:,} on"
-    is_of_one = {each.node_id for each in result.replicas} == {best.node_id} != {None}
+    is_of_one = best.node_id is not None and all(each.node_id == best.node_id for each in result.replicas)
     if is_of_one and result.kind == "diverged":
         return f"Its logs here all have the node id {best.node_id}, and differ{at}: no election decides between them."
     among = "" if result.is_whole else " of the replicas here"
