@@ -299,7 +299,7 @@ _CODES = (
     FindingCode("data-corrupt", _E, "any", "Bytes that contradict the format.", "Depends on the file.", "Compare with another replica."),
     # -- offsets and header fields ----------------------------------------------------------------------------
     FindingCode("offset-not-increasing", _E, "headers", "A batch starts at or before the last offset of the previous batch.",
-                "Serves it; consumers may see records twice. Recovery of the segment may remove all of its batches.",
+                "Serves what lies below the log end, which the last batch sets; consumers may see records twice. Recovery of the segment may remove all of its batches.",
                 "Compare with another replica; the base offset is not covered by the CRC and may be damaged."),
     FindingCode("offset-gap", _I, "headers", "Offsets are missing between two batches. If an earlier record has no key, the log was not compacted, and they are lost; else compaction may have removed them.",
                 "Does not notice; consumers skip them.", "Compare with another replica, if the topic was never compacted."),
