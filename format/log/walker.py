@@ -128,23 +128,22 @@ def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     return Damage(**{name: getattr(found, name) for name in Damage.__struct_fields__})
 
 
-_MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
+#: A broker reads this much of a batch before it looks whether the rest is there (FileLogInputStream).
+_UP_TO_MAGIC = layout.RECORD_BATCH.offset_of("magic") + 1
 
 
-def is_beginning_of_batch(source: Source, position: int, end: int, last_offset: int | None) -> bool:
-    """Whether the bytes from ``position`` to the end of the file are the beginning of a batch: an unfinished write.
+def is_beginning_of_batch(source: Source, position: int, end: int) -> bool:
+    """Whether the bytes from ``position`` to the end of the file are the beginning of a batch, as a broker reads it.
 
-    Bytes that cannot start a header were overwritten. ``last_offset`` is the last offset before them.
+    A broker ends the log there without an error, whatever the offset is; recovery cuts the bytes off. Bytes that
+    cannot start a header were overwritten.
     """
-    header = source.read_at(position, min(layout.RECORD_BATCH.size_bytes, end - position))
-    if len(header) < layout.LOG_ENTRY.size_bytes:
+    header = source.read_at(position, min(_UP_TO_MAGIC, end - position))
+    if len(header) < _UP_TO_MAGIC or end - position == _UP_TO_MAGIC:
         return True
-    base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
-    least_offset = 0 if last_offset is None else last_offset + 1
-    if length < layout.MIN_MESSAGE_LENGTH or base_offset < least_offset:
-        return False
+    _, length = layout.LOG_ENTRY.struct.unpack_from(header)
     end_position = position + layout.LOG_ENTRY.size_bytes + length
-    return bool(end_position > end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2))
+    return bool(length >= layout.MIN_MESSAGE_LENGTH and end_position > end and header[-1] <= 2)
 
 
 def is_zero(source: Source, position: int, end: int) -> bool:
@@ -504,7 +503,7 @@ class _Walker:
             return Damage(
                 "log-framing-broken", position, length, reason, after, first, lost_offsets=lost, readable=readable
             )
-        is_torn = is_beginning_of_batch(self.source, position, self.end, self.last_offset)
+        is_torn = is_beginning_of_batch(self.source, position, self.end)
         code = "tail-torn" if is_torn else "log-framing-broken"
         # Fewer zeros may be the start of a torn batch: of its base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
