@@ -491,7 +491,7 @@ class OffsetChain:
         yield self._gap_finding(batch_location(location, table, row), previous, base, between_segments)
 
     def _gap_finding(self, place: Location, previous: int, base: int, between_segments: bool) -> Finding:
-        code, message = "offset-gap", f"{offsets_are(previous + 1, base - 1)} in no batch"
+        code, message = "offset-gap", f"{offsets_are(previous + 1, base - 1)} in no batch here"
         if between_segments:
             code = "segment-missing"
         if self._keyless_offset is None or self._keyless_offset > previous:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
@@ -21,10 +23,10 @@ from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_table import BatchTable, batch_location
 from format.log.read_records import known_batches
 from format.log.walker import batch_chunks, header_chunks
-from format.offset_ranges import Range, merged
+from format.offset_ranges import Range, merged, without
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import Selection
-from format.wording import counted_plainly, offset_range, offsets_are
+from format.wording import are, counted_plainly, listed, offset_range, offsets_are
 
 _REPAIR = "Copy the directory first, then run salvage --repair to keep the records of the batch."
 #: Codes of damage at the end of the last segment, which a broker truncates, and the next step if that loses offsets.
@@ -57,7 +59,7 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     else:
         message += f"{size} {cannot} be read"
     if lost is not None:
-        message += f"; {offsets_are(*lost)} lost"
+        message += f"; {offsets_are(*lost)} lost here"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
         message += _words_about_the_end(log.known_end, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
@@ -242,6 +244,43 @@ def offsets_out_of_order(logs: Iterable[LogUnit], limits: Limits) -> list[Range]
     return intact
 
 
+def counted_losses(found: Finding, lost: Sequence[Range], reasons: Sequence[str]) -> list[Finding]:
+    """A finding for each range of its lost offsets that counts, with the reasons why the others do not."""
+    if not reasons:
+        return [found]
+    why = " and ".join(reasons)
+    if not lost:
+        return [replace(found, message=f"{found.message} (no offset is counted as lost: {why})", lost_offsets=None)]
+    are_counted = f"{listed([offset_range(*each) for each in lost])} {are(lost[-1][1] - lost[0][0] + 1)}"
+    message = f"{found.message} (only {are_counted} counted as lost: {why})"
+    return [replace(found, message=message, lost_offsets=each) for each in lost]
+
+
+class IntactElsewhere:
+    """The offsets of the intact batches of some logs that are not in order, read when offsets are first found lost.
+
+    ``logs`` lists the logs. In logs that are in order no offset of a gap or of damage is elsewhere.
+    """
+
+    def __init__(self, logs: Callable[[], Iterable[LogUnit]], limits: Limits) -> None:
+        self._logs = logs
+        self._limits = limits
+
+    @cached_property
+    def _offsets(self) -> list[Range]:
+        return offsets_out_of_order(self._logs(), self._limits)
+
+    def taken_from(self, lost: list[Range]) -> tuple[list[Range], list[str]]:
+        """What is lost of these offsets, and the reason why others are not."""
+        left = without(lost, self._offsets) if lost else []
+        others = "the others" if left else "them"
+        return left, [f"batches in other places of the log have {others}"] if left != lost else []
+
+    def counted(self, found: Finding) -> list[Finding]:
+        """The finding with what is lost of its lost offsets, one for each range."""
+        return [found] if found.lost_offsets is None else counted_losses(found, *self.taken_from([found.lost_offsets]))
+
+
 def opened_chunks(
     source: FileSource,
     chunks: Iterable[HeaderChunk],
@@ -252,14 +291,16 @@ def opened_chunks(
 ) -> Iterator[LogChunk | Finding]:
     """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage."""
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
+    elsewhere = IntactElsewhere(lambda: [log], limits)
     for each in chunks:
         chunk = batches_of(each, source, limits)
         yield from repeats.before(chunk.table, chunk.repeated)
         yield from overlaps.in_chunk(chunk)
-        yield from crc_findings(chunk, log, source)
+        for found in crc_findings(chunk, log, source):
+            yield from elsewhere.counted(found)
         yield LogChunk(chunk, log.location, selection.batches(chunk.table))
         if chunk.damage is not None:
-            yield tail_finding(source, chunk, log)
+            yield from elsewhere.counted(tail_finding(source, chunk, log))
         if selection.is_past(chunk.table):
             break
     yield from repeats.ended()

@@ -44,13 +44,13 @@ from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints
-from format.node.offsets import MARKS_OF_REPLICAS, offsets_of, remote_head_findings
+from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition, Segment, location_of_file
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.protocol import Driver, LogParts, LogUnit
-from format.scan.read_log import RepeatFindings, offsets_out_of_order
+from format.scan.read_log import IntactElsewhere, RepeatFindings
 from format.scan.selected_logs import every_log_of, log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
@@ -293,8 +293,18 @@ def check_lone_segment(path: Path, walk: LogWalk, driver: Driver[WalkedChunk], r
     log, chain = LogUnit(path, location), OffsetChain()
     chain.start_segment(location.base_offset, None)
     replay = group_replay(location.topic, location.base_offset)
-    for _ in LogFold(log, chain, walk, report.coverage, report.add, replay=replay).folded(driver.parts(log)):
+    losses = _losses_of(log, walk)
+
+    def add(found: Iterable[Finding]) -> None:
+        report.add(each for one in found for each in losses.counted(one))
+
+    for _ in LogFold(log, chain, walk, report.coverage, add, replay=replay).folded(driver.parts(log)):
         yield from report.taken()
+
+
+def _losses_of(log: LogUnit, walk: LogWalk) -> LossAccount:
+    """The losses of one log by itself, of whose partition nothing else is read."""
+    return LossAccount(PartitionOffsets(), IntactElsewhere(lambda: [log], walk.limits))
 
 
 def check_kraft_snapshot(
@@ -367,7 +377,7 @@ class PartitionCheck:
             read=partition.epochs_file,
         )
         self.causes = CauseAccount()
-        self.losses = LossAccount(self.offsets, lambda: offsets_out_of_order(every_log_of(partition), walk.limits))
+        self.losses = LossAccount(self.offsets, IntactElsewhere(partial(every_log_of, partition), walk.limits))
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
@@ -660,7 +670,7 @@ class _FollowCheck:
 
     def findings(self, event: Grown, coverage: Coverage) -> list[Finding]:
         """Findings about the next batches."""
-        log, own, found = event.log, Coverage(), list[Finding]()
+        log, own, found, losses = event.log, Coverage(), list[Finding](), _losses_of(event.log, self._walk)
         if log.location.base_offset != self._segment:
             self._segment = log.location.base_offset
             self._chain.start_segment(self._segment, None)
@@ -668,7 +678,7 @@ class _FollowCheck:
         def add(more: Iterable[Finding]) -> None:
             for each in more:
                 self._causes.note(each)
-                found.append(each)
+                found.extend(losses.counted(each))
 
         def across(table: BatchTable, markers: dict[int, ControlRecord]) -> None:
             if self._producers is not None:

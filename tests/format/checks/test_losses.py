@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,11 @@ from format.location import Location
 from format.node.offsets import PartitionOffsets
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.state.producers import ProducerState
+from format.verbs.grep.grep import Criteria, grep
+from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, write_segment
+from tests.dumping import dump
 from tests.faults.test_transactions import marker
 from tests.faults.test_transactions import sent as three_records
 
@@ -162,14 +166,26 @@ def test_offsets_in_batches_at_other_places_are_not_lost(tmp_path: Path) -> None
     assert lost == [(15, 17)]
 
 
-def test_lost_offsets_around_others_are_several_findings() -> None:
-    account = LossAccount(PartitionOffsets(0), lambda: [(3, 4), (7, 7)])
-    found = list(
-        account.counted(finding("log-framing-broken", Location("a"), "offsets 2 to 9 are lost", lost_offsets=(2, 9)))
-    )
-    assert [each.lost_offsets for each in found] == [(2, 2), (5, 6), (8, 9)]
+READERS: dict[str, Callable[[Path], Iterable[object]]] = {
+    "verify of the partition": verify,
+    "verify of the file": lambda partition: verify(partition / f"{0:020d}.log"),
+    "dump": dump,
+    "grep": lambda partition: grep(partition, Criteria()),
+    "ls": ls,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_lost_offsets_around_others_are_several_findings(tmp_path: Path, reader: str) -> None:
+    """What lies in the wrong place of a file is not lost, whoever reads it; its words are the same."""
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    content = [*sound[:2], b"x" * 300, *sound[7:], sound[4]]
+    write_segment(tmp_path / "t-0", 0, content)
+    found = [each for each in READERS[reader](tmp_path / "t-0") if isinstance(each, Finding)]
+    found = [each for each in found if each.code == "log-framing-broken"]
+    assert [each.lost_offsets for each in found] == [(6, 11), (15, 20)]
     (message,) = {each.message for each in found}
-    assert "lost here (only offset 2, offsets 5 to 6 and offsets 8 to 9 are counted as lost: " in message
+    assert "lost here (only offsets 6 to 11 and offsets 15 to 20 are counted as lost: " in message
 
 
 @pytest.mark.parametrize("again", [200, 130, 60])
