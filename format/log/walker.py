@@ -239,7 +239,7 @@ class _Walker:
         self.before_first = offset_before(source.path) if read_from == 0 and after_offset is None else None
         self.bundled = source.headers_only if isinstance(source, FileSource) else None
         self._repeated = RepeatedBatches(source, read_from, after_offset)
-        self._lost_to = -1  # the last offset that was reported as lost, or that was read before a repeated batch
+        self._lost_to = -1  # the last offset that was reported as lost
         self._offsets = possible_offsets(source.path) if offsets is None else offsets
         self._status = np.zeros(3, np.int64)
         self._scratch = np.empty((0, len(_COLUMN)), np.int64)
@@ -392,8 +392,6 @@ class _Walker:
             table = headers.unopened()
             if check_crc:
                 repeated = self._repeated.in_table(table)
-            if repeated is not None:
-                self._pass_repeats(table, repeated)
             self._remember(table.columns, table.crc_valid)
             if distrusted is not None:
                 damage = self._damage(next_position, "the CRC and the length of the batch are wrong")
@@ -461,13 +459,6 @@ class _Walker:
         header = read_header(self.source, position)
         found = survey.next_after(position, self.last_offset)
         return header is None or found is None or found.position >= header.end_position
-
-    def _pass_repeats(self, table: BatchTable, repeated: NDArray[np.bool_]) -> None:
-        """Note how far the log went before the repeated batches of the next table: these offsets are not lost later."""
-        is_own = ~repeated & (table.crc_valid != 0)
-        own = np.flatnonzero(is_own[: np.flatnonzero(repeated)[-1]])
-        before = table.last_offset_of(int(own[-1])) if len(own) else self.last_offset
-        self._lost_to = max(self._lost_to, -1 if before is None else before)
 
     def _remember(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
         """Set ``last_offset`` from the last row whose CRC is not wrong."""

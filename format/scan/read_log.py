@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError, NotInBundle
-from format.findings import Finding, Judgement, finding, finding_of
+from format.findings import Finding, Judgement, finding, finding_of, next_step_of
 from format.io.live_broker import comes_true
 from format.io.source import FileSource
 from format.limits import Limits
@@ -250,25 +250,31 @@ def counted_losses(found: Finding, lost: Sequence[Range], reasons: Sequence[str]
         return [found]
     why = " and ".join(reasons)
     if not lost:
-        return [replace(found, message=f"{found.message} (no offset is counted as lost: {why})", lost_offsets=None)]
+        message = f"{found.message} (no offset is counted as lost: {why})"
+        step = next_step_of(found.code, found.location) if found.next_step == _LOST_END else found.next_step
+        return [replace(found, message=message, lost_offsets=None, next_step=step)]
     are_counted = f"{listed([offset_range(*each) for each in lost])} {are(lost[-1][1] - lost[0][0] + 1)}"
     message = f"{found.message} (only {are_counted} counted as lost: {why})"
     return [replace(found, message=message, lost_offsets=each) for each in lost]
 
 
 class IntactElsewhere:
-    """The offsets of the intact batches of some logs that are not in order, read when offsets are first found lost.
+    """The offsets of intact batches that may be in another place than where they are missed.
 
-    ``logs`` lists the logs. In logs that are in order no offset of a gap or of damage is elsewhere.
+    ``find`` finds them, when offsets are first found lost; all others are in their place.
     """
 
-    def __init__(self, logs: Callable[[], Iterable[LogUnit]], limits: Limits) -> None:
-        self._logs = logs
-        self._limits = limits
+    def __init__(self, find: Callable[[], list[Range]]) -> None:
+        self._find = find
+
+    @classmethod
+    def of_log(cls, log: LogUnit, limits: Limits) -> IntactElsewhere:
+        """Those of one log, of whose partition nothing else is read."""
+        return cls(lambda: offsets_out_of_order([log], limits))
 
     @cached_property
     def _offsets(self) -> list[Range]:
-        return offsets_out_of_order(self._logs(), self._limits)
+        return self._find()
 
     def taken_from(self, lost: list[Range]) -> tuple[list[Range], list[str]]:
         """What is lost of these offsets, and the reason why others are not."""
@@ -291,7 +297,7 @@ def opened_chunks(
 ) -> Iterator[LogChunk | Finding]:
     """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage."""
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
-    elsewhere = IntactElsewhere(lambda: [log], limits)
+    elsewhere = IntactElsewhere.of_log(log, limits)
     for each in chunks:
         chunk = batches_of(each, source, limits)
         yield from repeats.before(chunk.table, chunk.repeated)

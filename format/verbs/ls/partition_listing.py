@@ -85,7 +85,7 @@ def read_log_totals(
 
     If the first message is a compressed one of v0 or v1, all of it is read, since its header lacks its first offset.
     """
-    totals, location, elsewhere = LogTotals(), log.location, IntactElsewhere(lambda: [log], limits)
+    totals, location, elsewhere = LogTotals(), log.location, IntactElsewhere.of_log(log, limits)
     damage_count = 0
     is_first = True
     for part in log_parts(_HeaderChunks(limits), log, advance):

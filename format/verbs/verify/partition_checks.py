@@ -50,7 +50,7 @@ from format.node.partition_surroundings import unread_findings
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.protocol import Driver, LogParts, LogUnit
-from format.scan.read_log import IntactElsewhere, RepeatFindings
+from format.scan.read_log import IntactElsewhere, RepeatFindings, offsets_out_of_order
 from format.scan.selected_logs import every_log_of, log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
@@ -166,7 +166,6 @@ class LogFold:
         self.damaged_after_offset: int | None = None
         self._repeats = RepeatFindings(log.location)
         self._sound_end = (0, 0)  # the position and the offset after the last batch with a right CRC
-        self._fed_to = -1  # the last offset that the chain got
         self.is_readable = True  # False where reading ended before the log did
         self.torn_end: Cause | None = None
         self.cause: Cause | None = None
@@ -210,9 +209,8 @@ class LogFold:
             self._note(_first_bad_crc(walked.table))
         record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
         self._add(self._repeats.before(walked.table, walked.repeated))
-        self._add(chain.feed(self._without_repeats(walked), log.location, keyless_offset=walked.keyless_offset))
-        for base in [] if walked.repeated is None else walked.table.base_offset[walked.repeated].tolist():
-            self._add(chain.repeat(base))
+        keyless = walked.keyless_offset
+        self._add(chain.feed(walked.table, log.location, keyless_offset=keyless, repeated=walked.repeated))
         if len(sound := sound_batches(walked.table)):
             self._sound_end = int(sound.end_position[-1]), sound.last_offset_of(len(sound) - 1) + 1
         self._add(record_findings)
@@ -237,18 +235,6 @@ class LogFold:
             self.cause = self.cause or Cause.of(tail)
             self.torn_end = Cause.of(tail) if damage.reaches_end else self.torn_end
         self._add([tail])
-
-    def _without_repeats(self, walked: WalkedChunk) -> BatchTable:
-        """The batches without the repeated ones, but with those that go on where the batch before them ends."""
-        table = walked.table
-        if walked.repeated is None:
-            self._fed_to = table.last_offset_of(len(table) - 1) if len(table) else self._fed_to
-            return table
-        is_fed = ~walked.repeated
-        for row, (base, last) in enumerate(zip(table.base_offset.tolist(), table.last_offset.tolist(), strict=True)):
-            is_fed[row] |= base == self._fed_to + 1
-            self._fed_to = last if is_fed[row] else self._fed_to
-        return table.rows(is_fed)
 
     def _note(self, damage: Damage) -> None:
         """Remember the place of the first damage."""
@@ -304,7 +290,7 @@ def check_lone_segment(path: Path, walk: LogWalk, driver: Driver[WalkedChunk], r
 
 def _losses_of(log: LogUnit, walk: LogWalk) -> LossAccount:
     """The losses of one log by itself, of whose partition nothing else is read."""
-    return LossAccount(PartitionOffsets(), IntactElsewhere(lambda: [log], walk.limits))
+    return LossAccount(PartitionOffsets(), IntactElsewhere.of_log(log, walk.limits))
 
 
 def check_kraft_snapshot(
@@ -377,7 +363,9 @@ class PartitionCheck:
             read=partition.epochs_file,
         )
         self.causes = CauseAccount()
-        self.losses = LossAccount(self.offsets, IntactElsewhere(partial(every_log_of, partition), walk.limits))
+        self.losses = LossAccount(
+            self.offsets, IntactElsewhere(lambda: offsets_out_of_order(every_log_of(partition), walk.limits))
+        )
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
