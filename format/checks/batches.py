@@ -243,6 +243,8 @@ class OffsetChain:
 
         None for a file whose name has no offset: then the base offset is that of its first batch.
         """
+        if self._previous is None and self._base_offset is not None:
+            self._previous = self._base_offset - 1  # the first segment has no batch: its offsets are missing
         self._base_offset = base_offset
         self._next_base_offset = next_base_offset
         self._is_first_of_segment = True

@@ -9,7 +9,7 @@ import pytest
 
 from format.checks.losses import LossAccount, after_stop
 from format.files import producer_snapshot
-from format.findings import Finding, Severity, finding
+from format.findings import Certainty, Finding, Severity, finding
 from format.location import Location
 from format.node.offsets import PartitionOffsets
 from format.rows.finding_rows import finding_as_json, finding_from_json
@@ -224,6 +224,19 @@ def test_repeated_batches_before_a_damage_hide_no_loss(tmp_path: Path) -> None:
     log_dir = log_dir_of(tmp_path, 30, content)
     lost = {each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None}
     assert lost == {(9, 11), (15, 20)}
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_a_log_that_starts_with_an_empty_segment_misses_its_offsets(tmp_path: Path, has_records: bool) -> None:
+    """A file was cut to nothing: a broker leaves an empty segment before others only where it compacts."""
+    log_dir = log_dir_of(tmp_path, 18 if has_records else 9, [])
+    write_segment(log_dir / "t-0", 9, batches(3, 9) if has_records else [])
+    (found,) = [each for each in verify(log_dir) if each.code == "segment-missing"]
+    assert (found.severity, found.certainty) == (Severity.INFO, Certainty.POSSIBLE)
+    assert found.message.startswith("offsets 0 to 8 are in no batch here: compaction removed the records, or they are")
+    checkpoint = log_dir / "cleaner-offset-checkpoint"
+    checkpoint.write_text("0\n1\nt 0 9\n")
+    assert not [each for each in verify(log_dir) if each.code == "segment-missing"]
 
 
 def log_dir_of(path: Path, end: int, content: list[bytes]) -> Path:
