@@ -59,7 +59,7 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     else:
         message += f"{size} {cannot} be read"
     if lost is not None:
-        message += f"; {offsets_are(*lost)} lost here"
+        message += f"; {offsets_are(*lost)} missing here"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
         message += _words_about_the_end(log.known_end, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1

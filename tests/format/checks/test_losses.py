@@ -185,7 +185,7 @@ def test_lost_offsets_around_others_are_several_findings(tmp_path: Path, reader:
     found = [each for each in found if each.code == "log-framing-broken"]
     assert [each.lost_offsets for each in found] == [(6, 11), (15, 20)]
     (message,) = {each.message for each in found}
-    assert "lost here (only offsets 6 to 11 and offsets 15 to 20 are counted as lost: " in message
+    assert "missing here (only offsets 6 to 11 and offsets 15 to 20 are counted as lost: " in message
 
 
 @pytest.mark.parametrize("again", [200, 130, 60])
@@ -194,7 +194,7 @@ def test_the_start_of_a_log_after_its_end_loses_nothing(tmp_path: Path, again: i
     log_dir = log_dir_of(tmp_path, 30, [whole, whole[:again]])
     found = [each for each in verify(log_dir) if each.severity >= Severity.WARNING]
     assert not any(each.lost_offsets for each in found)
-    torn = [each for each in found if " lost here" in each.message]
+    torn = [each for each in found if " missing here" in each.message]
     assert all("(no offset is counted as lost: " in each.message for each in torn)
     assert not any("these offsets" in each.next_step for each in torn)
     hidden = [each for each in found if "a broker takes 3 for the end of the log" in each.message]
