@@ -486,7 +486,7 @@ class _Walker:
             if found.proof:
                 reason = f"{reason}; {found.proof}"
             first = self._first_offset_at(found.position)
-            length, lost = found.position - position, self._lost_offsets(position, first)
+            length, lost = found.position - position, self._lost_offsets(position, found.position, first)
             wrong = self._wrong_field(position, found.position) if found.proof else None
             readable = None if wrong is None else wrong.readable
             if lost is not None and readable is not None:
@@ -516,11 +516,12 @@ class _Walker:
         search = self._after_damage[2]
         return wrong_field(self.source, search, position, end) if end - position <= search.most_bytes else None
 
-    def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
+    def _lost_offsets(self, position: int, next_position: int, next_offset: int) -> tuple[int, int] | None:
         """The first and last offset that are lost in damage: those between the batches around it, None for none.
 
-        If some batches are not in the longest chain, they are the offsets between the chain's batches around it. No
-        offset is returned twice, although batches between two damages may not be in the chain.
+        A batch after it with an offset that the segment cannot have is passed over: its base offset is false. If some
+        batches are not in the longest chain, they are the offsets between the chain's batches around it. No offset is
+        returned twice, although batches between two damages may not be in the chain.
         """
         until = next_offset
         chain = self._after_damage[1].chain_around(position)
@@ -528,11 +529,21 @@ class _Walker:
             if chain[1] is None:
                 return None
             until = self._first_offset_at(chain[1])
+        elif not self._offsets.first <= next_offset <= self._offsets.last:
+            until = self._possible_offset_from(next_position)
         first = self._lost_from(position)
         if first is None or first >= until:
             return None
         self._lost_to = until - 1
         return first, until - 1
+
+    def _possible_offset_from(self, position: int) -> int:
+        """The first offset of the first intact batch from a position on that the segment can have; -1 for none."""
+        for table in header_tables(self.source, position, self.end):
+            for each in self._offsets.possible(table.unopened()).position.tolist():
+                if self._after_damage[2].intact_at(each) is not None:
+                    return self._first_offset_at(each)
+        return -1
 
     def _lost_from(self, position: int) -> int | None:
         """The first offset that may be lost in damage and was not reported yet; None if it is unknown."""

@@ -17,7 +17,7 @@ from format.state.producers import ProducerState
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
-from tests.building import batch, batches, write_segment
+from tests.building import batch, batches, wrapper, write_segment
 from tests.dumping import dump
 from tests.faults.test_transactions import marker
 from tests.faults.test_transactions import sent as three_records
@@ -237,6 +237,23 @@ def test_a_log_that_starts_with_an_empty_segment_misses_its_offsets(tmp_path: Pa
     checkpoint = log_dir / "cleaner-offset-checkpoint"
     checkpoint.write_text("0\n1\nt 0 9\n")
     assert not [each for each in verify(log_dir) if each.code == "segment-missing"]
+
+
+def test_a_false_base_offset_after_a_damage_hides_no_loss(tmp_path: Path) -> None:
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    second = [sound[4], b"x" * 300, b"\0" * 8 + sound[7][8:], *sound[8:]]
+    log_dir = log_dir_of(tmp_path, 30, sound[:4])
+    write_segment(log_dir / "t-0", 12, second)
+    lost = [each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None]
+    assert lost == [(15, 23)]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_damaged_first_message_of_a_segment_loses_all_that_was_in_it(tmp_path: Path, magic: int) -> None:
+    """The header of a compressed message has only its last offset."""
+    log_dir = log_dir_of(tmp_path, 15, [wrapper(magic, 0), wrapper(magic, 3)])
+    write_segment(log_dir / "t-0", 6, [damaged(wrapper(magic, 6)), wrapper(magic, 9), wrapper(magic, 12)])
+    assert [each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None] == [(6, 8)]
 
 
 def log_dir_of(path: Path, end: int, content: list[bytes]) -> Path:
