@@ -23,7 +23,7 @@ from format.rows.decoded_rows import decoded_tables
 from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
 from format.scan.header_records import answered_by_headers, records_of_headers
 from format.scan.protocol import LogUnit
-from format.scan.read_log import crc_findings, damage_finding
+from format.scan.read_log import IntactElsewhere, crc_findings, damage_finding
 from format.scan.selection import CommittedView, Selection
 from spark_jobs.planning import Item, LogPart, log_part_of
 from spark_jobs.schemas import BROKER_ID, DETAILS, times
@@ -86,7 +86,7 @@ def _chunks(
         start = max(start, log.whole_range(source, selection).start)
         if end is not None and start >= end:
             return
-        where = BatchRange(start)
+        where, elsewhere = BatchRange(start), IntactElsewhere.of_log(log, DEFAULT_LIMITS)
         chunks = batch_chunks(source, where) if reads_bodies else header_chunks(source, where)
         for chunk in (known_batches(headers, source) for headers in chunks):
             position = chunk.table.position
@@ -97,6 +97,7 @@ def _chunks(
             found = list(crc_findings(chunk, log))
             if damage is not None:
                 found.append(damage_finding(damage, log))
+            found = [counted for each in found for counted in elsewhere.counted(each)]
             if end is not None:
                 found = [each for each in found if (each.location.position or 0) < end]
             for each in found:

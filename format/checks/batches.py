@@ -225,6 +225,7 @@ class OffsetChain:
         self._is_first_of_segment = True
         self._is_after_damage = False
         self._filled: dict[int, tuple[Location, int, int]] = {}  # gaps with one false batch, by its base offset
+        self._held_again: set[int] = set()  # base offsets of batches that were repeated while they waited
         self._base_offset: int | None = None
         self._next_base_offset: int | None = None
 
@@ -242,6 +243,8 @@ class OffsetChain:
 
         None for a file whose name has no offset: then the base offset is that of its first batch.
         """
+        if self._previous is None and self._base_offset is not None:
+            self._previous = self._base_offset - 1  # the first segment has no batch: its offsets are missing
         self._base_offset = base_offset
         self._next_base_offset = next_base_offset
         self._is_first_of_segment = True
@@ -271,11 +274,45 @@ class OffsetChain:
             return True
         return bool(((self._gaps > after) & (self._gaps <= upto)).any())
 
-    def feed(self, table: BatchTable, location: Location, *, keyless_offset: int | None = None) -> Iterator[Finding]:
+    def feed(
+        self,
+        table: BatchTable,
+        location: Location,
+        *,
+        keyless_offset: int | None = None,
+        repeated: NDArray[np.bool_] | None = None,
+    ) -> Iterator[Finding]:
         """Findings for one table of batches, which must follow the tables before.
 
-        ``keyless_offset`` is the first offset of a record without a key among its batches.
+        ``keyless_offset`` is the first offset of a record without a key among its batches. Those that are ``repeated``
+        are left out, but for any that goes on where the batch before it ends.
         """
+        if repeated is None:
+            yield from self._fed(table, location, keyless_offset)
+            return
+        yield from self._fed(self._without(table, repeated), location, keyless_offset)
+        again = table.base_offset[repeated].tolist()
+        if self._held is not None:
+            self._held_again = set(again).intersection(self._held.base_offset.tolist())
+        for base in again:
+            yield from self._not_filled(base)
+
+    def _not_filled(self, base_offset: int) -> Iterator[Finding]:
+        """The finding for the gap around a batch that seemed to have a false base offset, and is there again."""
+        filled = self._filled.pop(base_offset, None)
+        if filled is not None and filled[2] < self._compacted_from:
+            yield self._gap_finding(*filled, False)
+
+    def _without(self, table: BatchTable, repeated: NDArray[np.bool_]) -> BatchTable:
+        """The batches that are not repeated, and those that go on where the batch before them ends."""
+        is_fed = ~repeated
+        fed_to = self._previous if self._held is None else self._held.last_offset_of(len(self._held) - 1)
+        for row, (base, last) in enumerate(zip(table.base_offset.tolist(), table.last_offset.tolist(), strict=True)):
+            is_fed[row] |= fed_to is not None and base == fed_to + 1
+            fed_to = last if is_fed[row] else fed_to
+        return table.rows(is_fed)
+
+    def _fed(self, table: BatchTable, location: Location, keyless_offset: int | None) -> Iterator[Finding]:
         if not len(table):
             return
         if self._keyless_offset is None:
@@ -359,6 +396,8 @@ class OffsetChain:
             if len(self._filled) < _MOST_FILLED:
                 place = batch_location(location, table, row)
                 self._filled[int(base[row])] = place, int(previous[row]), int(base[row + 1])
+                if int(base[row]) in self._held_again:
+                    yield from self._not_filled(int(base[row]))
         # The base offset of a compressed v0/v1 message is known only after it was decompressed.
         gaps = known & (base > previous) & (base - 1 != previous) & (table.record_count >= 0)
         # After a batch that is repeated, the next one goes on where the log was before.
@@ -388,12 +427,6 @@ class OffsetChain:
             )
         self._last_batch = table.rows(slice(len(table) - 1, None))
         self._move_to(int(last[-1]), after_gaps)
-
-    def repeat(self, base_offset: int) -> Iterator[Finding]:
-        """The finding for the gap around a batch that seemed to have a false base offset, and now comes again."""
-        filled = self._filled.pop(base_offset, None)
-        if filled is not None and filled[2] < self._compacted_from:
-            yield self._gap_finding(*filled, False)
 
     def _fall(self, table: BatchTable, location: Location, row: int, previous: int) -> tuple[int, Finding]:
         """The batch with the false base offset where offsets do not rise to the batch in ``row``, and the finding."""
@@ -491,7 +524,7 @@ class OffsetChain:
         yield self._gap_finding(batch_location(location, table, row), previous, base, between_segments)
 
     def _gap_finding(self, place: Location, previous: int, base: int, between_segments: bool) -> Finding:
-        code, message = "offset-gap", f"{offsets_are(previous + 1, base - 1)} in no batch"
+        code, message = "offset-gap", f"{offsets_are(previous + 1, base - 1)} in no batch here"
         if between_segments:
             code = "segment-missing"
         if self._keyless_offset is None or self._keyless_offset > previous:

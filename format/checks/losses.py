@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -11,7 +10,7 @@ from format.findings import Cause, Certainty, Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.offsets import PartitionOffsets
 from format.offset_ranges import Range, clipped, merged, without
-from format.wording import are, listed, offset_range
+from format.scan.read_log import IntactElsewhere, counted_losses
 
 #: Codes of damage that a crash may leave at the end of a log.
 _LOST_ENDS = ("tail-torn", "tail-zeros")
@@ -20,7 +19,6 @@ _AFTER_CLEAN_STOP = (
     "After a clean stop a broker leaves the torn bytes and appends after them. With the broker stopped, delete "
     ".kafka_cleanshutdown: the next start then recovers every log."
 )
-_IS_GONE = re.compile(r"\b(is|are) (lost|in no batch)\b")
 #: What a broker does at its start after an unclean stop, by the code of the finding (storage LogLoader, LogSegment).
 _AT_START = {
     "offset-index-mismatch": "rebuilds the indexes of the last segment",
@@ -78,13 +76,11 @@ class LossAccount:
     """Limits the lost offsets of a partition's findings to those that consumers could read, each counted once.
 
     Offsets below the log start offset were deleted on purpose. Consumers could read up to the high watermark; its
-    checkpoint is exact only after a clean stop. ``intact`` finds the offsets that batches in any order have, [] for a
-    log in order, in which none lies within damage or a gap.
+    checkpoint is exact only after a clean stop. ``elsewhere`` has the offsets of batches that are out of order.
     """
 
-    def __init__(self, offsets: PartitionOffsets, intact: Callable[[], list[Range]] = list) -> None:
-        self._find_intact = intact
-        self._intact: list[Range] | None = None
+    def __init__(self, offsets: PartitionOffsets, elsewhere: IntactElsewhere | None = None) -> None:
+        self._elsewhere = elsewhere
         self._is_clean_shutdown = bool(offsets.is_clean_shutdown)
         self._is_broker_running = offsets.is_broker_running
         self._high_watermark = offsets.high_watermark
@@ -111,7 +107,7 @@ class LossAccount:
         if found.lost_offsets is None:
             return [found]
         first, last = found.lost_offsets
-        reasons, message = [], found.message
+        reasons = []
         if first < self._first:
             first = self._first
             reasons.append(f"offsets below the log start offset {first} were deleted on purpose")
@@ -119,29 +115,14 @@ class LossAccount:
             last = self._end - 1
             reasons.append(f"consumers could only read up to the high watermark {self._end}")
         served = clipped([found.lost_offsets], first, last)
-        added = without(served, self._counted)
-        if added != served:
+        lost = without(served, self._counted)
+        if lost != served:
             reasons.append("another finding has the same offsets")
-        if added and self._intact is None:
-            self._intact = self._find_intact()
-        lost = without(added, self._intact or [])
-        if lost != added:
-            reasons.append(
-                "batches in other places of the log have the others"
-                if lost
-                else "batches in other places of the log have them"
-            )
-            message = _IS_GONE.sub(r"\g<0> here", message)
-        if not reasons:
-            self._counted = merged([*self._counted, *lost])
-            return [found]
-        why = " and ".join(reasons)
-        if not lost:
-            return [replace(found, message=f"{message} (no offset is counted as lost: {why})", lost_offsets=None)]
+        if self._elsewhere is not None:
+            lost, more = self._elsewhere.taken_from(lost)
+            reasons += more
         self._counted = merged([*self._counted, *lost])
-        are_counted = f"{listed([offset_range(*each) for each in lost])} {are(lost[-1][1] - lost[0][0] + 1)}"
-        message = f"{message} (only {are_counted} counted as lost: {why})"
-        return [replace(found, message=message, lost_offsets=each) for each in lost]
+        return counted_losses(found, lost, reasons)
 
 
 class CauseAccount:

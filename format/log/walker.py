@@ -128,23 +128,22 @@ def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     return Damage(**{name: getattr(found, name) for name in Damage.__struct_fields__})
 
 
-_MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
+#: A broker reads this much of a batch before it looks whether the rest is there (FileLogInputStream).
+_UP_TO_MAGIC = layout.RECORD_BATCH.offset_of("magic") + 1
 
 
-def is_beginning_of_batch(source: Source, position: int, end: int, last_offset: int | None) -> bool:
-    """Whether the bytes from ``position`` to the end of the file are the beginning of a batch: an unfinished write.
+def is_beginning_of_batch(source: Source, position: int, end: int) -> bool:
+    """Whether the bytes from ``position`` to the end of the file are the beginning of a batch, as a broker reads it.
 
-    Bytes that cannot start a header were overwritten. ``last_offset`` is the last offset before them.
+    A broker ends the log there without an error, whatever the offset is; recovery cuts the bytes off. Bytes that
+    cannot start a header were overwritten.
     """
-    header = source.read_at(position, min(layout.RECORD_BATCH.size_bytes, end - position))
-    if len(header) < layout.LOG_ENTRY.size_bytes:
+    header = source.read_at(position, min(_UP_TO_MAGIC, end - position))
+    if len(header) < _UP_TO_MAGIC or end - position == _UP_TO_MAGIC:
         return True
-    base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
-    least_offset = 0 if last_offset is None else last_offset + 1
-    if length < layout.MIN_MESSAGE_LENGTH or base_offset < least_offset:
-        return False
+    _, length = layout.LOG_ENTRY.struct.unpack_from(header)
     end_position = position + layout.LOG_ENTRY.size_bytes + length
-    return bool(end_position > end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2))
+    return bool(length >= layout.MIN_MESSAGE_LENGTH and end_position > end and header[-1] <= 2)
 
 
 def is_zero(source: Source, position: int, end: int) -> bool:
@@ -240,7 +239,7 @@ class _Walker:
         self.before_first = offset_before(source.path) if read_from == 0 and after_offset is None else None
         self.bundled = source.headers_only if isinstance(source, FileSource) else None
         self._repeated = RepeatedBatches(source, read_from, after_offset)
-        self._lost_to = -1  # the last offset that was reported as lost, or that was read before a repeated batch
+        self._lost_to = -1  # the last offset that was reported as lost
         self._offsets = possible_offsets(source.path) if offsets is None else offsets
         self._status = np.zeros(3, np.int64)
         self._scratch = np.empty((0, len(_COLUMN)), np.int64)
@@ -393,8 +392,6 @@ class _Walker:
             table = headers.unopened()
             if check_crc:
                 repeated = self._repeated.in_table(table)
-            if repeated is not None:
-                self._pass_repeats(table, repeated)
             self._remember(table.columns, table.crc_valid)
             if distrusted is not None:
                 damage = self._damage(next_position, "the CRC and the length of the batch are wrong")
@@ -463,13 +460,6 @@ class _Walker:
         found = survey.next_after(position, self.last_offset)
         return header is None or found is None or found.position >= header.end_position
 
-    def _pass_repeats(self, table: BatchTable, repeated: NDArray[np.bool_]) -> None:
-        """Note how far the log went before the repeated batches of the next table: these offsets are not lost later."""
-        is_own = ~repeated & (table.crc_valid != 0)
-        own = np.flatnonzero(is_own[: np.flatnonzero(repeated)[-1]])
-        before = table.last_offset_of(int(own[-1])) if len(own) else self.last_offset
-        self._lost_to = max(self._lost_to, -1 if before is None else before)
-
     def _remember(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
         """Set ``last_offset`` from the last row whose CRC is not wrong."""
         row = len(columns) - 1
@@ -496,7 +486,7 @@ class _Walker:
             if found.proof:
                 reason = f"{reason}; {found.proof}"
             first = self._first_offset_at(found.position)
-            length, lost = found.position - position, self._lost_offsets(position, first)
+            length, lost = found.position - position, self._lost_offsets(position, found.position, first)
             wrong = self._wrong_field(position, found.position) if found.proof else None
             readable = None if wrong is None else wrong.readable
             if lost is not None and readable is not None:
@@ -504,7 +494,7 @@ class _Walker:
             return Damage(
                 "log-framing-broken", position, length, reason, after, first, lost_offsets=lost, readable=readable
             )
-        is_torn = is_beginning_of_batch(self.source, position, self.end, self.last_offset)
+        is_torn = is_beginning_of_batch(self.source, position, self.end)
         code = "tail-torn" if is_torn else "log-framing-broken"
         # Fewer zeros may be the start of a torn batch: of its base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
@@ -526,11 +516,12 @@ class _Walker:
         search = self._after_damage[2]
         return wrong_field(self.source, search, position, end) if end - position <= search.most_bytes else None
 
-    def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
+    def _lost_offsets(self, position: int, next_position: int, next_offset: int) -> tuple[int, int] | None:
         """The first and last offset that are lost in damage: those between the batches around it, None for none.
 
-        If some batches are not in the longest chain, they are the offsets between the chain's batches around it. No
-        offset is returned twice, although batches between two damages may not be in the chain.
+        A batch after it with an offset that the segment cannot have is passed over: its base offset is false. If some
+        batches are not in the longest chain, they are the offsets between the chain's batches around it. No offset is
+        returned twice, although batches between two damages may not be in the chain.
         """
         until = next_offset
         chain = self._after_damage[1].chain_around(position)
@@ -538,11 +529,21 @@ class _Walker:
             if chain[1] is None:
                 return None
             until = self._first_offset_at(chain[1])
+        elif not self._offsets.first <= next_offset <= self._offsets.last:
+            until = self._possible_offset_from(next_position)
         first = self._lost_from(position)
         if first is None or first >= until:
             return None
         self._lost_to = until - 1
         return first, until - 1
+
+    def _possible_offset_from(self, position: int) -> int:
+        """The first offset of the first intact batch from a position on that the segment can have; -1 for none."""
+        for table in header_tables(self.source, position, self.end):
+            for each in self._offsets.possible(table.unopened()).position.tolist():
+                if self._after_damage[2].intact_at(each) is not None:
+                    return self._first_offset_at(each)
+        return -1
 
     def _lost_from(self, position: int) -> int | None:
         """The first offset that may be lost in damage and was not reported yet; None if it is unknown."""

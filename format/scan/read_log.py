@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError, NotInBundle
-from format.findings import Finding, Judgement, finding, finding_of
+from format.findings import Finding, Judgement, finding, finding_of, next_step_of
 from format.io.live_broker import comes_true
 from format.io.source import FileSource
 from format.limits import Limits
@@ -21,10 +23,10 @@ from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_table import BatchTable, batch_location
 from format.log.read_records import known_batches
 from format.log.walker import batch_chunks, header_chunks
-from format.offset_ranges import Range, merged
+from format.offset_ranges import Range, merged, without
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import Selection
-from format.wording import counted_plainly, offset_range, offsets_are
+from format.wording import are, counted_plainly, listed, offset_range, offsets_are
 
 _REPAIR = "Copy the directory first, then run salvage --repair to keep the records of the batch."
 #: Codes of damage at the end of the last segment, which a broker truncates, and the next step if that loses offsets.
@@ -57,7 +59,7 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     else:
         message += f"{size} {cannot} be read"
     if lost is not None:
-        message += f"; {offsets_are(*lost)} lost"
+        message += f"; {offsets_are(*lost)} missing here"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
         message += _words_about_the_end(log.known_end, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
@@ -242,6 +244,49 @@ def offsets_out_of_order(logs: Iterable[LogUnit], limits: Limits) -> list[Range]
     return intact
 
 
+def counted_losses(found: Finding, lost: Sequence[Range], reasons: Sequence[str]) -> list[Finding]:
+    """A finding for each range of its lost offsets that counts, with the reasons why the others do not."""
+    if not reasons:
+        return [found]
+    why = " and ".join(reasons)
+    if not lost:
+        message = f"{found.message} (no offset is counted as lost: {why})"
+        step = next_step_of(found.code, found.location) if found.next_step == _LOST_END else found.next_step
+        return [replace(found, message=message, lost_offsets=None, next_step=step)]
+    are_counted = f"{listed([offset_range(*each) for each in lost])} {are(lost[-1][1] - lost[0][0] + 1)}"
+    message = f"{found.message} (only {are_counted} counted as lost: {why})"
+    return [replace(found, message=message, lost_offsets=each) for each in lost]
+
+
+class IntactElsewhere:
+    """The offsets of intact batches that may be in another place than where they are missed.
+
+    ``find`` finds them, when offsets are first found lost; all others are in their place.
+    """
+
+    def __init__(self, find: Callable[[], list[Range]]) -> None:
+        self._find = find
+
+    @classmethod
+    def of_log(cls, log: LogUnit, limits: Limits) -> IntactElsewhere:
+        """Those of one log, of whose partition nothing else is read."""
+        return cls(lambda: offsets_out_of_order([log], limits))
+
+    @cached_property
+    def _offsets(self) -> list[Range]:
+        return self._find()
+
+    def taken_from(self, lost: list[Range]) -> tuple[list[Range], list[str]]:
+        """What is lost of these offsets, and the reason why others are not."""
+        left = without(lost, self._offsets) if lost else []
+        others = "the others" if left else "them"
+        return left, [f"batches in other places of the log have {others}"] if left != lost else []
+
+    def counted(self, found: Finding) -> list[Finding]:
+        """The finding with what is lost of its lost offsets, one for each range."""
+        return [found] if found.lost_offsets is None else counted_losses(found, *self.taken_from([found.lost_offsets]))
+
+
 def opened_chunks(
     source: FileSource,
     chunks: Iterable[HeaderChunk],
@@ -252,14 +297,16 @@ def opened_chunks(
 ) -> Iterator[LogChunk | Finding]:
     """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage."""
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
+    elsewhere = IntactElsewhere.of_log(log, limits)
     for each in chunks:
         chunk = batches_of(each, source, limits)
         yield from repeats.before(chunk.table, chunk.repeated)
         yield from overlaps.in_chunk(chunk)
-        yield from crc_findings(chunk, log, source)
+        for found in crc_findings(chunk, log, source):
+            yield from elsewhere.counted(found)
         yield LogChunk(chunk, log.location, selection.batches(chunk.table))
         if chunk.damage is not None:
-            yield tail_finding(source, chunk, log)
+            yield from elsewhere.counted(tail_finding(source, chunk, log))
         if selection.is_past(chunk.table):
             break
     yield from repeats.ended()
@@ -323,8 +370,9 @@ def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int, log: LogUnit) 
     if after is None:
         after = log.next_base_offset
     most = _MAX_OFFSET if after is None else after - 1
-    if before is not None and table.rows(slice(row, row + 1)).is_wrapper[0]:
-        first = least
+    is_after_known = before is not None or (chunk.buffer_position == 0 and log.location.base_offset is not None)
+    if is_after_known and table.rows(slice(row, row + 1)).is_wrapper[0]:
+        first = least  # its header has only its last offset
     if not least <= first <= last <= most:
         first, last = least, most if after is not None or log.known_end is None else log.known_end - 1
     return (first, last) if first <= last < _MAX_OFFSET else None

@@ -19,7 +19,7 @@ from format.node.partition import Partition
 from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange, PartT, Walk
-from format.scan.read_log import LogChunk, selected_chunks, tail_finding
+from format.scan.read_log import IntactElsewhere, LogChunk, selected_chunks, tail_finding
 from format.state.producers import ProducerState, newest_sound_snapshot
 
 
@@ -187,6 +187,7 @@ class HeaderScan(msgspec.Struct, frozen=True):
         waiting: list[BatchTable] = []
         markers: dict[int, ControlRecord] = {}
         row_count = 0
+        elsewhere = IntactElsewhere.of_log(opened.log, self.limits)
         for chunk in opened.chunks:
             controls = read_control_records(chunk, opened.source, self.limits)
             markers.update((row_count + row, control) for row, control in controls.items())
@@ -196,7 +197,7 @@ class HeaderScan(msgspec.Struct, frozen=True):
                 yield Headers(BatchTable.concatenated(waiting), markers)
                 waiting, markers, row_count = [], {}, 0
             if chunk.damage is not None:
-                yield tail_finding(opened.source, chunk, opened.log)
+                yield from elsewhere.counted(tail_finding(opened.source, chunk, opened.log))
         if row_count:
             yield Headers(BatchTable.concatenated(waiting), markers)
 

@@ -52,7 +52,6 @@ OVERWRITTEN = {
     "its first bytes": b"\xa5" * 200 + THIRD[200:],
     "its length": with_length(THIRD, 5),
     "its magic, and its end is cut off": with_magic(THIRD, 9)[:-10],
-    "its base offset, and its end is cut off": (2).to_bytes(8, "big") + THIRD[8:-10],
     "all of it": b"not a batch at all " * 20,
 }
 

@@ -35,7 +35,7 @@ from format.log.kafka_batch import BatchFacts
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.scan.protocol import LogUnit
-from format.scan.read_log import crc_findings, tail_finding
+from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.verbs.dump_log.contents import Parser, prints_strings
 from format.verbs.dump_log.java_text import java_utf8
 from format.verbs.dump_log.kafka_reader import (
@@ -335,10 +335,12 @@ class LogLines:
 
         A memoryview is valid until the next piece is requested.
         """
+        elsewhere = IntactElsewhere.of_log(self._log, self._limits)
         for chunk in chunks:
             shown = self._within_max_bytes(chunk)
             yield from self.chunk_lines(shown)
-            yield from crc_findings(shown, self._log)
+            for found in crc_findings(shown, self._log):
+                yield from elsewhere.counted(found)
             if shown.damage is None:
                 if len(shown.table) < len(chunk.table):
                     return
@@ -349,7 +351,7 @@ class LogLines:
                 yield (what + b" bytes at the end of %b\n") % (damage.length, self._name)
             else:
                 yield (what + b" bytes at position %d of %b\n") % (damage.length, damage.position, self._name)
-            yield tail_finding(self._source, chunk, self._log)
+            yield from elsewhere.counted(tail_finding(self._source, chunk, self._log))
 
     def _within_max_bytes(self, chunk: BatchChunk) -> BatchChunk:
         """The chunk without batches that end past --max-bytes, and without the damage after them."""

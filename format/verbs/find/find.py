@@ -254,7 +254,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             searched: SearchedBatch | None = None
             for place in scan.places_from(offset):
                 searched = segment.first_record(place, lambda records: records.offset >= offset, by_time=False)
-                if not searched.is_complete and place.spans(offset):
+                if not (searched.is_complete and searched.is_intact) and place.spans(offset):
                     lost = f"{place.words} should hold offset {offset} and cannot be read"
                 if searched.match is not None:
                     break
@@ -265,9 +265,13 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             for (first, last), each in scan.repairable:
                 if first <= offset <= last:
                     lost = f"offset {offset} is in a batch with a damaged header: {each.message}"
+            match = None if searched is None else searched.match
+            is_there = match is not None and match.location.offset == offset
+            if lost is None and not is_there and scan.is_out_of_order(offset):
+                lost = f"offset {offset} is in a batch out of order, where a broker does not look for it"
             segment.scan_step(scan, f"at or past offset {offset}", searched)
-            if searched is not None and searched.match is not None:
-                return _Next(searched.match, lost)
+            if match is not None:
+                return _Next(match, lost)
             log_end_offset = max(log_end_offset, segment.base_offset, scan.end_offset or 0)
             segment.close()
         return _Next(None, lost, log_end_offset)

@@ -30,7 +30,7 @@ from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
 from format.node.partition import Partition, Segment
 from format.scan.protocol import LogUnit
-from format.scan.read_log import crc_findings, tail_finding
+from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.verbs.find.lookup import FoundRecord, LookupResult, MatchedBatch
 from format.wording import counted_plainly
 
@@ -114,6 +114,7 @@ class HeaderScan:
         self._next_base_offset = unit.next_base_offset
         self._limits = limits
         self._read_bytes = read_bytes
+        self._elsewhere = IntactElsewhere.of_log(unit, limits)
         self.start = start
         self.findings: list[Finding] = []
         self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
@@ -146,9 +147,10 @@ class HeaderScan:
                     position = int(chunk.headers.end_position[-1])
                 else:
                     self.is_damaged = True
-                    self.findings.append(tail_finding(self._log, chunk, self._unit))
+                    found = tail_finding(self._log, chunk, self._unit)
+                    self.findings += self._elsewhere.counted(found)
                     if chunk.damage.readable is not None:
-                        self.repairable.append((chunk.damage.readable, self.findings[-1]))
+                        self.repairable.append((chunk.damage.readable, found))
                     position = chunk.damage.position + chunk.damage.length
                 if len(chunk.headers):
                     yield chunk.headers.unopened()
@@ -158,6 +160,10 @@ class HeaderScan:
                 if reads >= _SHORT_READS and is_dense and read_bytes < HEADER_CHUNK_BYTES:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False
                     break
+
+    def is_out_of_order(self, offset: int) -> bool:
+        """Whether the log was found damaged, and an intact batch has the offset in a place where it does not fit."""
+        return self.is_damaged and not self._elsewhere.taken_from([(offset, offset)])[0]
 
     def _ordered(self, table: BatchTable, next_base_offsets: NDArray[np.int64]) -> ScannedBatches:
         is_ordered = self._are_ordered(table, next_base_offsets)
@@ -273,11 +279,15 @@ class OffsetFloor(msgspec.Struct, frozen=True):
 
 
 class SearchedBatch(msgspec.Struct):
-    """The result of a search in one batch: the first wanted record, and whether all records could be read."""
+    """The result of a search in one batch: the first wanted record, and whether all records could be read.
+
+    ``is_intact`` if its CRC is right, so that it has no other records than those that were read.
+    """
 
     place: BatchPlace
     match: FoundRecord | None = None
     is_complete: bool = False
+    is_intact: bool = True
     has_records: bool = False
 
 
@@ -464,7 +474,7 @@ class LookupSegment:
             self.report(*crc_findings(chunk, self.unit))
             searched.is_complete = True
             everything = np.ones(len(chunk.table), bool)
-            is_intact = bool((chunk.table.crc_valid == 1).all())
+            is_intact = searched.is_intact = bool((chunk.table.crc_valid == 1).all())
             for table in record_tables(chunk, which=everything, limits=self.limits, location=self.location):
                 for problem in table.problems:
                     defect = finding_of(problem.error, self.location)

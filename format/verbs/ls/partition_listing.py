@@ -51,7 +51,7 @@ from format.node.partition_surroundings import MARKS, surroundings_findings, sur
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
-from format.scan.read_log import tail_finding
+from format.scan.read_log import IntactElsewhere, tail_finding
 from format.state.log_headers import LogTotals, log_parts
 from format.wording import counted_plainly
 
@@ -85,7 +85,7 @@ def read_log_totals(
 
     If the first message is a compressed one of v0 or v1, all of it is read, since its header lacks its first offset.
     """
-    totals, location = LogTotals(), log.location
+    totals, location, elsewhere = LogTotals(), log.location, IntactElsewhere.of_log(log, limits)
     damage_count = 0
     is_first = True
     for part in log_parts(_HeaderChunks(limits), log, advance):
@@ -113,7 +113,7 @@ def read_log_totals(
         if chunk.damage is not None:
             damage_count += 1
             if damage_count <= MAX_DAMAGE_FINDINGS or chunk.damage.reaches_end:
-                found.append(tail_finding(opened.source, chunk, log))
+                found += elsewhere.counted(tail_finding(opened.source, chunk, log))
     if damage_count > MAX_DAMAGE_FINDINGS:
         message = f"{damage_count} places where a batch should start hold no batch; only the first ones are listed here"
         judgement = Judgement(next_step="Run verify, which lists them all.")

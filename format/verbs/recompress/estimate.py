@@ -32,7 +32,7 @@ from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs, take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.scan.read_log import crc_findings, tail_finding
+from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.scan.selected_logs import every_log_of
 from format.verbs.recompress.new_batches import DECISIONS, PlanTerms, Reason, Target, Work, plan
 from format.wording import counted, listed
@@ -340,13 +340,14 @@ class ExplainScan(msgspec.Struct, frozen=True):
 
     def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
         """The rows of each chunk, after findings in it and before the damage behind it."""
-        location = opened.log.location
+        location, elsewhere = opened.log.location, IntactElsewhere.of_log(opened.log, self.limits)
         for chunk in opened.batches:
-            yield from crc_findings(chunk, opened.log)
+            for found in crc_findings(chunk, opened.log):
+                yield from elsewhere.counted(found)
             works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
             yield [row for work in works for row in _rows(work, chunk.table, location)]
             if chunk.damage is not None:
-                yield tail_finding(opened.source, chunk, opened.log)
+                yield from elsewhere.counted(tail_finding(opened.source, chunk, opened.log))
 
     def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
         """The rows and findings as they are."""

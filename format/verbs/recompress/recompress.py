@@ -22,6 +22,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import batch_location
 from format.log.walker import BODY_CHUNK_BYTES
 from format.node.partition import Partition
+from format.offset_ranges import merged
 from format.rewriting.publication import Publication
 from format.rewriting.rewriter import (
     CHUNK_BYTES,
@@ -39,7 +40,7 @@ from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rows.finding_rows import finding_as_json
 from format.scan.protocol import Cost
-from format.scan.read_log import crc_findings, tail_finding
+from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.verbs.recompress.new_batches import PlanTerms, portions
 from format.verbs.verify.written_output import verify_output
 
@@ -106,10 +107,16 @@ class Recompressor(Rewriter):
         self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], result: SegmentResult
     ) -> None:
         log, table = replace(look.log, segment=None), chunk.table
-        for found in crc_findings(chunk, log):
-            _add(found, result)
+        found = list(crc_findings(chunk, log))
         if chunk.damage is not None and isinstance(look.source, FileSource):
-            _add(tail_finding(look.source, chunk, log), result)
+            found.append(tail_finding(look.source, chunk, log))
+        kept = look.scan.kept
+        elsewhere = IntactElsewhere(
+            lambda: merged(zip(kept.base_offset.tolist(), kept.last_offset.tolist(), strict=True))
+        )
+        for each in found:
+            for one in elsewhere.counted(each):
+                _add(one, result)
         for row in np.flatnonzero((table.crc_valid == 1) & ~is_kept).tolist():
             message = f"the batch's offsets, from {table.base_offset[row]} on, do not fit its place"
             _add(finding("offset-not-increasing", batch_location(log.location, table, row), message), result)

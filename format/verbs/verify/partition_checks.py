@@ -44,13 +44,13 @@ from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints
-from format.node.offsets import MARKS_OF_REPLICAS, offsets_of, remote_head_findings
+from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition, Segment, location_of_file
 from format.node.partition_surroundings import unread_findings
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.protocol import Driver, LogParts, LogUnit
-from format.scan.read_log import RepeatFindings, offsets_out_of_order
+from format.scan.read_log import IntactElsewhere, RepeatFindings, offsets_out_of_order
 from format.scan.selected_logs import every_log_of, log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
@@ -166,7 +166,6 @@ class LogFold:
         self.damaged_after_offset: int | None = None
         self._repeats = RepeatFindings(log.location)
         self._sound_end = (0, 0)  # the position and the offset after the last batch with a right CRC
-        self._fed_to = -1  # the last offset that the chain got
         self.is_readable = True  # False where reading ended before the log did
         self.torn_end: Cause | None = None
         self.cause: Cause | None = None
@@ -210,9 +209,8 @@ class LogFold:
             self._note(_first_bad_crc(walked.table))
         record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
         self._add(self._repeats.before(walked.table, walked.repeated))
-        self._add(chain.feed(self._without_repeats(walked), log.location, keyless_offset=walked.keyless_offset))
-        for base in [] if walked.repeated is None else walked.table.base_offset[walked.repeated].tolist():
-            self._add(chain.repeat(base))
+        keyless = walked.keyless_offset
+        self._add(chain.feed(walked.table, log.location, keyless_offset=keyless, repeated=walked.repeated))
         if len(sound := sound_batches(walked.table)):
             self._sound_end = int(sound.end_position[-1]), sound.last_offset_of(len(sound) - 1) + 1
         self._add(record_findings)
@@ -237,18 +235,6 @@ class LogFold:
             self.cause = self.cause or Cause.of(tail)
             self.torn_end = Cause.of(tail) if damage.reaches_end else self.torn_end
         self._add([tail])
-
-    def _without_repeats(self, walked: WalkedChunk) -> BatchTable:
-        """The batches without the repeated ones, but with those that go on where the batch before them ends."""
-        table = walked.table
-        if walked.repeated is None:
-            self._fed_to = table.last_offset_of(len(table) - 1) if len(table) else self._fed_to
-            return table
-        is_fed = ~walked.repeated
-        for row, (base, last) in enumerate(zip(table.base_offset.tolist(), table.last_offset.tolist(), strict=True)):
-            is_fed[row] |= base == self._fed_to + 1
-            self._fed_to = last if is_fed[row] else self._fed_to
-        return table.rows(is_fed)
 
     def _note(self, damage: Damage) -> None:
         """Remember the place of the first damage."""
@@ -293,8 +279,18 @@ def check_lone_segment(path: Path, walk: LogWalk, driver: Driver[WalkedChunk], r
     log, chain = LogUnit(path, location), OffsetChain()
     chain.start_segment(location.base_offset, None)
     replay = group_replay(location.topic, location.base_offset)
-    for _ in LogFold(log, chain, walk, report.coverage, report.add, replay=replay).folded(driver.parts(log)):
+    losses = _losses_of(log, walk)
+
+    def add(found: Iterable[Finding]) -> None:
+        report.add(each for one in found for each in losses.counted(one))
+
+    for _ in LogFold(log, chain, walk, report.coverage, add, replay=replay).folded(driver.parts(log)):
         yield from report.taken()
+
+
+def _losses_of(log: LogUnit, walk: LogWalk) -> LossAccount:
+    """The losses of one log by itself, of whose partition nothing else is read."""
+    return LossAccount(PartitionOffsets(), IntactElsewhere.of_log(log, walk.limits))
 
 
 def check_kraft_snapshot(
@@ -367,7 +363,9 @@ class PartitionCheck:
             read=partition.epochs_file,
         )
         self.causes = CauseAccount()
-        self.losses = LossAccount(self.offsets, lambda: offsets_out_of_order(every_log_of(partition), walk.limits))
+        self.losses = LossAccount(
+            self.offsets, IntactElsewhere(lambda: offsets_out_of_order(every_log_of(partition), walk.limits))
+        )
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
@@ -660,7 +658,7 @@ class _FollowCheck:
 
     def findings(self, event: Grown, coverage: Coverage) -> list[Finding]:
         """Findings about the next batches."""
-        log, own, found = event.log, Coverage(), list[Finding]()
+        log, own, found, losses = event.log, Coverage(), list[Finding](), _losses_of(event.log, self._walk)
         if log.location.base_offset != self._segment:
             self._segment = log.location.base_offset
             self._chain.start_segment(self._segment, None)
@@ -668,7 +666,7 @@ class _FollowCheck:
         def add(more: Iterable[Finding]) -> None:
             for each in more:
                 self._causes.note(each)
-                found.append(each)
+                found.extend(losses.counted(each))
 
         def across(table: BatchTable, markers: dict[int, ControlRecord]) -> None:
             if self._producers is not None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 from format.checks.losses import LossAccount, after_stop
 from format.files import producer_snapshot
-from format.findings import Finding, Severity, finding
+from format.findings import Certainty, Finding, Severity, finding
 from format.location import Location
 from format.node.offsets import PartitionOffsets
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.state.producers import ProducerState
+from format.verbs.grep.grep import Criteria, grep
+from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
-from tests.building import batch, batches, write_segment
+from tests.building import batch, batches, wrapper, write_segment
+from tests.dumping import dump
 from tests.faults.test_transactions import marker
 from tests.faults.test_transactions import sent as three_records
 
@@ -162,14 +166,26 @@ def test_offsets_in_batches_at_other_places_are_not_lost(tmp_path: Path) -> None
     assert lost == [(15, 17)]
 
 
-def test_lost_offsets_around_others_are_several_findings() -> None:
-    account = LossAccount(PartitionOffsets(0), lambda: [(3, 4), (7, 7)])
-    found = list(
-        account.counted(finding("log-framing-broken", Location("a"), "offsets 2 to 9 are lost", lost_offsets=(2, 9)))
-    )
-    assert [each.lost_offsets for each in found] == [(2, 2), (5, 6), (8, 9)]
+READERS: dict[str, Callable[[Path], Iterable[object]]] = {
+    "verify of the partition": verify,
+    "verify of the file": lambda partition: verify(partition / f"{0:020d}.log"),
+    "dump": dump,
+    "grep": lambda partition: grep(partition, Criteria()),
+    "ls": ls,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_lost_offsets_around_others_are_several_findings(tmp_path: Path, reader: str) -> None:
+    """What lies in the wrong place of a file is not lost, whoever reads it; its words are the same."""
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    content = [*sound[:2], b"x" * 300, *sound[7:], sound[4]]
+    write_segment(tmp_path / "t-0", 0, content)
+    found = [each for each in READERS[reader](tmp_path / "t-0") if isinstance(each, Finding)]
+    found = [each for each in found if each.code == "log-framing-broken"]
+    assert [each.lost_offsets for each in found] == [(6, 11), (15, 20)]
     (message,) = {each.message for each in found}
-    assert "lost here (only offset 2, offsets 5 to 6 and offsets 8 to 9 are counted as lost: " in message
+    assert "missing here (only offsets 6 to 11 and offsets 15 to 20 are counted as lost: " in message
 
 
 @pytest.mark.parametrize("again", [200, 130, 60])
@@ -178,7 +194,9 @@ def test_the_start_of_a_log_after_its_end_loses_nothing(tmp_path: Path, again: i
     log_dir = log_dir_of(tmp_path, 30, [whole, whole[:again]])
     found = [each for each in verify(log_dir) if each.severity >= Severity.WARNING]
     assert not any(each.lost_offsets for each in found)
-    assert not any("lost" in each.message.replace("no offset below 30 is lost", "") for each in found)
+    torn = [each for each in found if " missing here" in each.message]
+    assert all("(no offset is counted as lost: " in each.message for each in torn)
+    assert not any("these offsets" in each.next_step for each in torn)
     hidden = [each for each in found if "a broker takes 3 for the end of the log" in each.message]
     assert len(hidden) == (again >= len(batches(1)[0]))
 
@@ -197,6 +215,45 @@ def test_a_copy_of_a_later_batch_in_place_of_another_hides_no_loss(tmp_path: Pat
     found = list(verify(log_dir))
     assert [each.lost_offsets for each in found if each.lost_offsets is not None] == [(12, 14)]
     assert any("in the log a second time" in each.message for each in found)
+
+
+def test_repeated_batches_before_a_damage_hide_no_loss(tmp_path: Path) -> None:
+    """A page of later batches lies twice in the middle of the log, over batches that are lost."""
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    content = [*sound[:3], sound[7], sound[7], sound[4], b"x" * 300, *sound[8:]]
+    log_dir = log_dir_of(tmp_path, 30, content)
+    lost = {each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None}
+    assert lost == {(9, 11), (15, 20)}
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_a_log_that_starts_with_an_empty_segment_misses_its_offsets(tmp_path: Path, has_records: bool) -> None:
+    """A file was cut to nothing: a broker leaves an empty segment before others only where it compacts."""
+    log_dir = log_dir_of(tmp_path, 18 if has_records else 9, [])
+    write_segment(log_dir / "t-0", 9, batches(3, 9) if has_records else [])
+    (found,) = [each for each in verify(log_dir) if each.code == "segment-missing"]
+    assert (found.severity, found.certainty) == (Severity.INFO, Certainty.POSSIBLE)
+    assert found.message.startswith("offsets 0 to 8 are in no batch here: compaction removed the records, or they are")
+    checkpoint = log_dir / "cleaner-offset-checkpoint"
+    checkpoint.write_text("0\n1\nt 0 9\n")
+    assert not [each for each in verify(log_dir) if each.code == "segment-missing"]
+
+
+def test_a_false_base_offset_after_a_damage_hides_no_loss(tmp_path: Path) -> None:
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    second = [sound[4], b"x" * 300, b"\0" * 8 + sound[7][8:], *sound[8:]]
+    log_dir = log_dir_of(tmp_path, 30, sound[:4])
+    write_segment(log_dir / "t-0", 12, second)
+    lost = [each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None]
+    assert lost == [(15, 23)]
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_damaged_first_message_of_a_segment_loses_all_that_was_in_it(tmp_path: Path, magic: int) -> None:
+    """The header of a compressed message has only its last offset."""
+    log_dir = log_dir_of(tmp_path, 15, [wrapper(magic, 0), wrapper(magic, 3)])
+    write_segment(log_dir / "t-0", 6, [damaged(wrapper(magic, 6)), wrapper(magic, 9), wrapper(magic, 12)])
+    assert [each.lost_offsets for each in verify(log_dir) if each.lost_offsets is not None] == [(6, 8)]
 
 
 def log_dir_of(path: Path, end: int, content: list[bytes]) -> Path:

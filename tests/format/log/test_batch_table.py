@@ -67,6 +67,23 @@ def test_every_truncation_is_reported_and_nothing_before_it_is_lost(with_bodies:
             ]
 
 
+_FIRST, _, _THIRD = batches(3)
+_TORN = {
+    "an offset of the log": (2).to_bytes(8, "big") + _THIRD[8:-10],
+    "a negative offset": b"\xff" * 8 + _THIRD[8:-10],
+    "the start of the first batch": _FIRST[:40],
+    "no more than a header up to the magic": b"\xff" * 17,
+}
+
+
+@pytest.mark.parametrize("with_bodies", [True, False])
+@pytest.mark.parametrize("what", _TORN)
+def test_an_end_that_a_broker_takes_for_a_cut_batch_is_torn(with_bodies: bool, what: str) -> None:
+    """A broker compares no offsets there, and recovery cuts all of these off without a word about damage."""
+    _, damage, _ = walk(b"".join(batches(3)) + _TORN[what], with_bodies=with_bodies)
+    assert [each.code for each in damage] == ["tail-torn"]
+
+
 @pytest.mark.parametrize("with_bodies", [True, False])
 @pytest.mark.parametrize("garbage", [b"\xff" * 40, b"\0" * 100, b"x", bytes(range(256))])
 def test_garbage_between_batches_is_located_to_the_byte(with_bodies: bool, garbage: bytes) -> None:

@@ -61,7 +61,7 @@ def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iter
     window = _Window(source)
     bundled = _only_headers(source)
     position = start
-    while position + _UP_TO_MAGIC <= end:
+    while position + _UP_TO_MAGIC < end:
         if bundled is not None and _ends_at(bundled, source, position):
             return
         head = window.read(position, min(layout.RECORD_BATCH.size_bytes, end - position))

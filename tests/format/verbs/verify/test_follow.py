@@ -37,9 +37,12 @@ def append(path: Path, content: bytes) -> Callable[[], None]:
 def found(
     root: Path, steps: list[Step], level: Level = Level.FULL, coverage: Coverage | None = None
 ) -> list[tuple[str, Any]]:
+    return [(each.code, each.location.offset) for each in findings(root, steps, level, coverage)]
+
+
+def findings(root: Path, steps: list[Step], level: Level = Level.FULL, coverage: Coverage | None = None) -> list[Any]:
     walk, counted = LogWalk(level, DEFAULT_LIMITS), coverage or Coverage()
-    items = shown_by(lambda follow: follow_verify([Target(root)], walk, follow, counted), steps)
-    return [(each.code, each.location.offset) for each in items]
+    return shown_by(lambda follow: follow_verify([Target(root)], walk, follow, counted), steps)
 
 
 @pytest.fixture
@@ -83,6 +86,12 @@ def test_a_wrong_crc(log: Path) -> None:
         "batch-crc-mismatch",
         6,
     )
+
+
+def test_offsets_of_a_batch_that_is_out_of_place_are_not_lost(log: Path) -> None:
+    content = b"x" * 300 + batch(12, base_sequence=12, **PRODUCER) + batch(6, base_sequence=6, **PRODUCER)
+    broken = [each for each in findings(log.parent, [(append(log, content), 3)]) if each.code == "log-framing-broken"]
+    assert [each.lost_offsets for each in broken] == [(9, 11)]
 
 
 def test_after_a_cut_the_checks_start_anew(log: Path) -> None:

@@ -13,8 +13,6 @@ from tests.building import batch, wrapper
 from tests.faults.mutations import damaged_bytes
 from tests.sources import BytesSource
 
-pytestmark = pytest.mark.slow
-
 PATH = Path("00000000000000000000.log")
 
 
@@ -36,6 +34,7 @@ def hopping(source: BytesSource, end: int) -> BatchFacts | str | None:
         return f"{error.position} {error.text}"
 
 
+@pytest.mark.slow
 def test_hopping_finds_the_same_end() -> None:
     random = Random(7)
     sound = b"".join(
@@ -50,3 +49,10 @@ def test_hopping_finds_the_same_end() -> None:
         assert hopping(BytesSource(content), end) == expected
         ends.add(type(expected).__name__)
     assert ends >= {"BatchFacts", "str"}
+
+
+@pytest.mark.parametrize("size", [1, 12, 16, 17, 18])
+def test_a_reader_looks_at_no_length_unless_more_follows_than_a_header_up_to_the_magic(size: int) -> None:
+    content = batch(0) + b"\xff" * size
+    found = naive(BytesSource(content), len(content))
+    assert isinstance(found, str) == (size == 18)

@@ -1,0 +1,28 @@
+"""Why an offset is not found in a damaged log: the reason is not compaction where a batch of the log has the offset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.building import batch, write_segment
+from tests.format.verbs.find.lookups import by_offset
+
+
+def test_an_offset_in_a_batch_out_of_order(tmp_path: Path) -> None:
+    sound = [batch(number * 3, key=None) for number in range(10)]
+    write_segment(tmp_path / "t-0", 0, [*sound[:2], b"x" * 300, *sound[7:], sound[4]])
+    assert by_offset(tmp_path / "t-0", 13).reason == (
+        "offset 13 is in a batch out of order, where a broker does not look for it; the next record is at offset 21"
+    )
+    assert by_offset(tmp_path / "t-0", 7).reason.startswith("offset 7 is lost: ")
+    assert by_offset(tmp_path / "t-0", 28).offset == 28
+
+
+def test_an_offset_of_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
+    """The offsets of its records are damaged too: the one that is sought is not among them."""
+    damaged = bytearray(batch(3, [b"a", b"b"], last_offset_delta=1))
+    damaged[61 + 3] = 2  # the first record's offset delta, a varint: 1 and not 0
+    write_segment(tmp_path / "t-0", 0, [batch(0), bytes(damaged), batch(5)])
+    lookup = by_offset(tmp_path / "t-0", 3)
+    assert lookup.codes == ["batch-crc-mismatch"]
+    assert "offsets 3 to 4 should hold offset 3 and cannot be read" in lookup.reason
