@@ -78,9 +78,11 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     best, names = result.replicas[result.best], _names(result)
     best_name, assignment = names[best.path], result.assignment
     at = "" if result.offset is None else f" from offset {result.offset:,} on"
-    is_of_one = best.node_id is not None and all(each.node_id == best.node_id for each in result.replicas)
-    if is_of_one and result.kind == "diverged":
-        return f"Its logs here all have the node id {best.node_id}, and differ{at}: no election decides between them."
+    if result.is_of_one_node:
+        lacking = [each for each in result.replicas if each.lost.count]
+        words = "".join(f"{capital(names[each.path])} lacks {_loss(each)}. " for each in lacking)
+        words += f"Its logs here all have the node id {best.node_id}, and differ{at}: no election decides between them."
+        return words
     among = "" if result.is_whole else " of the replicas here"
     words = f"Its replicas diverge{at}. "
     if result.kind == "behind":

@@ -144,8 +144,6 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
             continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
-        if each.code == "topic-id-conflict" and evidence.log_dir_of(each.location.path) in evidence.foreign:
-            continue  # said of the whole directory
         if each.code == "index-missing" and each.location.path in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
