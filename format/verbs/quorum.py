@@ -233,7 +233,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             yield _log_row(
                 node_id=copy.node_id,
                 is_voter=each.is_voter,
-                can_lead=able.get(each.node_id) if each.is_voter else each.is_voter,
+                can_lead=able.get(each.node_id, each.is_voter),
                 last_epoch=None if each.end[0] < 0 else each.end[0],
                 log_end_offset=each.end[1],
                 shared_end_offset=each.shared_end,
@@ -323,20 +323,21 @@ class QuorumResult(msgspec.Struct, frozen=True):
     def _election_words(self) -> str:
         """Who can be elected, and which records that a majority has it would drop."""
         quorum = self.quorum
-        able = quorum.can_lead
+        able, members = quorum.can_lead, {each.node_id: each for each in quorum.members}
         winners = [node for node, is_able in sorted(able.items()) if is_able]
         unsure = [node for node, is_able in sorted(able.items()) if is_able is None and node not in quorum.unsure]
         words = []
         if winners:
-            is_each = len(winners) == len(quorum.voters or ()) > 1
+            is_each = winners == sorted(each.node_id for each in quorum.voters or ()) and len(winners) > 1
             words.append("Each can lead." if is_each else f"{named_nodes(winners).capitalize()} can lead.")
         if unsure and quorum.is_intact:
-            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(quorum.unsure)}.")
+            others = sorted({each for node in unsure for each in quorum.unsure_for(node)})
+            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(others)}.")
         certain, _ = quorum.held
         words += [
-            f"Node {node}, elected, drops what a majority has from offset {quorum.voting[node].shared_end:,} on."
+            f"Node {node}, elected, drops what a majority has from offset {members[node].shared_end:,} on."
             for node in winners
-            if quorum.voting[node].shared_end < certain
+            if members[node].shared_end < certain
         ]
         return " ".join(words)
 

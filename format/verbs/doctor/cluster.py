@@ -211,7 +211,7 @@ def _electors(evidence: Evidence) -> _Electors | None:
     if len(logs) < 2 or set(voters) <= evidence.node_ids:
         return None
     quorum = read_quorum(evidence.targets, evidence.limits)
-    able = [node for node, is_able in quorum.can_lead.items() if is_able]  # the furthest log comes first
+    able = [node for node, is_able in quorum.can_lead.items() if is_able and node in quorum.voting]  # furthest first
     if not quorum.absent or not quorum.is_intact or not able:
         return None
     lagging = {node: log for node, log in quorum.voting.items() if node not in able}
