@@ -28,6 +28,7 @@ from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms
 from format.verbs.txns.txns import OpenTransaction
 from format.verbs.verify.intact_replicas import ReplicasAtHand
+from format.verbs.verify.verify import log_dirs_of_nodes
 from format.wording import counted
 
 #: By the code of a finding about what was not read: the noun that is counted, and what is said of it.
@@ -103,6 +104,15 @@ class Evidence(msgspec.Struct, dict=True):
         while place and place not in self._directories:
             place = place.rpartition("/")[0]
         return place or path.rpartition("/")[0] or "."
+
+    def log_dirs_of_node(self, path: str) -> list[str]:
+        """The log directories at the targets that the node of a path uses: boot and verify judge all together."""
+        own = self.log_dir_of(path)
+        return self._of_nodes.get(own, [own])
+
+    @cached_property
+    def _of_nodes(self) -> dict[str, list[str]]:
+        return log_dirs_of_nodes(self.log_dirs, self.limits)
 
     def _nodes(self, paths: Iterable[str]) -> dict[str, tuple[int | None, str | None]]:
         """By log directory, its node id and cluster id; without one, that of another directory with the node id."""

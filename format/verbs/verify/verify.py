@@ -108,6 +108,17 @@ def check_node_log_dirs(log_dirs: Iterable[LogDir], limits: Limits) -> Iterator[
                 break
 
 
+def log_dirs_of_nodes(log_dirs: Iterable[LogDir], limits: Limits) -> dict[str, list[str]]:
+    """By log directory, those that its node uses, itself too; without copies of one log directory."""
+    owned = _owned(log_dirs, limits)
+    return {
+        str(log_dir.path): [
+            str(each.path) for each, other in owned if each.path == log_dir.path or owner.is_beside(other)
+        ]
+        for log_dir, owner in owned
+    }
+
+
 def other_clusters(targets: Iterable[Target], limits: Limits) -> Iterator[str]:
     """Notes about log directories of other clusters than the first one, one for each cluster: nothing is compared."""
     first: tuple[str, Path] | None = None

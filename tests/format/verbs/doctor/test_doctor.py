@@ -460,3 +460,13 @@ def test_ranks_follow_urgency(tmp_path: Path) -> None:
     found = diagnoses(made)
     assert [each.rank for each in found] == [1, 2, 3]
     assert [each.code for each in found] == ["transaction-hangs", "records-lost", "tail-torn"]
+
+
+def test_the_next_command_names_all_disks_of_the_node(tmp_path: Path) -> None:
+    """boot of one disk takes what lies on the others for missing."""
+    disks = [node(tmp_path / name, {f"orders-{at}": SOUND}) for at, name in enumerate(("disk-1", "disk-2"))]
+    other = node(tmp_path / "other", {"orders-0": SOUND}, node_id=2)
+    log = disks[1] / "orders-1" / f"{12:020}.log"
+    log.write_bytes(log.read_bytes()[:-5])
+    [found] = [each for each in diagnoses(*disks, other) if each.code == "tail-torn"]
+    assert found.command == f"kafkalog boot {disks[0]} {disks[1]}"
