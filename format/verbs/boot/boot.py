@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
+from format.files.meta_properties import has_metadata_log
 from format.findings import Certainty, Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
@@ -288,7 +289,7 @@ def refusal_findings(
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    is_kraft = any(is_there(log_dir / name) for name in (METADATA_PARTITION, BOOTSTRAP_CHECKPOINT))
+    is_kraft = has_metadata_log(log_dir) or is_there(log_dir / BOOTSTRAP_CHECKPOINT)
     version = NEWEST if is_kraft else LAST_WITH_ZOOKEEPER
     kept = {} if kept is None else kept
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
