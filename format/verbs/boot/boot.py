@@ -164,8 +164,9 @@ class _Start:
             steps += log_manager.lone_future_steps(logs)
             steps += log_manager.new_directory_steps(logs, identity.new)
         if image is None or node_id is None:
-            return steps
+            return list(log_manager.without_losses_of_futures(steps, logs))
         steps += log_manager.future_log_steps(logs, image, node_id)
+        steps = list(log_manager.without_losses_of_futures(steps, logs))
         known = {each.directory_id for each in opened}
         if None not in known:  # one without an id may be any
             registered = image.brokers.get(node_id, {}).get("logDirs") or []

@@ -153,8 +153,10 @@ class Evidence(msgspec.Struct, dict=True):
         return self.node_names.get(self.log_dir_of(path), "")
 
     def subject_of(self, path: str, topic: str | None, partition: int | None) -> str:
-        """A partition with its node, where there are several nodes; else the name of the file or directory."""
+        """A partition with its mark, and its node where there are several; else the name of the file or directory."""
         name = path.rpartition("/")[2] if topic is None else f"{topic}-{partition}"
+        parsed = None if topic is None else parse_partition_dir(path.rpartition("/")[2])
+        name += "" if parsed is None or parsed[2] is None else f" (-{parsed[2]})"
         node = self.node_of(path)
         return node if node == path else f"{name} on {node}" if node and name != node else name
 
