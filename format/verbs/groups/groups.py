@@ -187,7 +187,7 @@ class GroupsReading:
         if found.unknown_count:
             why = "not at the paths, or not readable" if self.replicas.unread_ends else "not at the paths"
             if self.replicas.has_unknown_past:
-                why = "not at the paths, not readable, or without a record up to that time"
+                why = "not at the paths, not readable, without a record up to that time, or committed past the log end"
             words.append(f"the lag on {counted(found.unknown_count, 'committed partition')}: {why}")
         return words
 
