@@ -64,13 +64,14 @@ class LostChange(msgspec.Struct, frozen=True):
 class LostChanges(msgspec.Struct):
     """What the partition directories at the paths show, how many were compared, and how many cannot be listed.
 
-    ``node_ids`` are those of the nodes whose log directories are at the paths.
+    ``node_ids`` are those of the nodes whose log directories are at the paths, ``log_dir_ids`` the ids of these.
     """
 
     changes: list[LostChange]
     compared_count: int
     unread_count: int = 0
     node_ids: frozenset[int | None] = frozenset()
+    log_dir_ids: frozenset[str | None] = frozenset()
 
     def of(self, *kinds: str, is_proven: bool = True) -> list[LostChange]:
         """The changes of these kinds."""
@@ -91,9 +92,10 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
     is_whole = not quorum.state.is_damaged and quorum.best.copy.is_usable
     found: list[LostChange] = []
     unknown: list[LostChange] = []
-    count, unread, node_ids = 0, list[KafkaLogError](), set[int | None]()
+    count, unread, node_ids, log_dir_ids = 0, list[KafkaLogError](), set[int | None](), set[str | None]()
     for log_dir, node_id, paths in directories_of(targets, quorum.best.copy.cluster_id, limits):
         node_ids.add(node_id)
+        log_dir_ids.add(meta_properties.ids_in(None if log_dir is None else log_dir.meta_properties, limits)[2])
         for partition in replicas_in(log_dir, paths, unread):
             count += 1
             topic, number = str(partition.topic), partition.number or 0
@@ -106,7 +108,7 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
                 change = LostChange(kind, topic, number, topic_id, epoch, known, node_id, str(partition.path), is_whole)
                 (unknown if kind == TOPIC else found).append(change)
     changes = [*found, *_created(unknown, quorum, limits)]
-    return LostChanges(changes, count, len(unread), frozenset(node_ids))
+    return LostChanges(changes, count, len(unread), frozenset(node_ids), frozenset(log_dir_ids))
 
 
 def _kind_of(state: PartitionState | None, node_id: int | None, epoch: int | None) -> str | None:
@@ -480,6 +482,11 @@ class QuorumResult(msgspec.Struct, frozen=True):
         brokers = sorted(set(quorum.state.image.brokers) - here)
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
+        for node_id, broker in sorted(quorum.state.image.brokers.items()):
+            registered = broker.get("logDirs") or ()
+            absent = len(set(registered) - self.lost.log_dir_ids)
+            if node_id in self.lost.node_ids and absent and None not in self.lost.log_dir_ids:
+                yield f"{absent} of the {counted(len(registered), 'log directory')} of node {node_id}: not here"
         if not self.lost.compared_count:
             yield "lost changes: no partition of a topic is here"
         if self.lost.unread_count:

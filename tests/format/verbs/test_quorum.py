@@ -547,6 +547,18 @@ def test_a_replica_on_a_node_that_has_none_by_the_metadata(tmp_path: Path, epoch
     assert [each.message for each in found.findings()] == ["the metadata assigns no replica to node 2"] * is_lost
 
 
+def test_the_disks_of_a_node_that_are_not_here_are_named(tmp_path: Path) -> None:
+    """They may have changes that the metadata lacks."""
+    made(tmp_path, {1: 4}, voters=(1,))
+    disks = [write_node(tmp_path / name, 1, directory=name) for name in ("node-1", "disk-2")]
+    found = quorum([Target(disks[0])])
+    ids = [topic_id_of("node-1"), topic_id_of("disk-2"), topic_id_of("disk-3")]
+    found.quorum.state.image.brokers[1] = {"logDirs": ids}
+    assert "2 of the 3 log directories of node 1: not here" in list(found.not_checked())
+    found.quorum.state.image.brokers[1] = {"logDirs": ids[:1]}
+    assert not any("log director" in each for each in found.not_checked())
+
+
 def test_directories_of_another_cluster_prove_nothing(tmp_path: Path) -> None:
     made(tmp_path, {1: 4}, voters=(1,))
     write_replica(write_node(tmp_path / "node-2", 2, "another"), "orders-0", [9])
