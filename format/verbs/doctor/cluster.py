@@ -35,8 +35,9 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
         registered = broker.get("brokerEpoch", -1)
         if registered < each.log_end_offset:
             continue
+        own = evidence.log_dirs_of_node(each.path)  # not those of a copy of the node
         lacking = [(result.name, one) for result in evidence.differences for one in result.replicas
-                   if one.node_id == node_id and _lacks_committed(result, one)]  # fmt: skip
+                   if evidence.log_dir_of(one.path) in own and _lacks_committed(result, one)]  # fmt: skip
         words = f"The directory is older than the last start of node {node_id}: its metadata log ends at "
         words += (
             f"{each.log_end_offset:,}, and the node registered at {registered:,} ({evidence.context.source_words}). "

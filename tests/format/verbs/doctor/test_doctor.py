@@ -136,6 +136,11 @@ def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path
     os.truncate(log, end)  # one batch is left
     assert "node-older" in codes(made, older)
     assert "node-older" not in codes(made, shutil.copytree(made, tmp_path / "copy"))
+    for place, name in ((older, "orders-0"), (made, "orders-1")):  # of the other directory of the node nothing is said
+        last = max((place / name).glob("*.log"))
+        last.write_bytes(b"")
+    (found,) = [each for each in diagnoses(made, older) if each.code == "node-older"]
+    assert "It lacks committed records of 1 partition, such as orders-0 " in found.sentence
 
 
 def test_the_intact_replica_is_named(tmp_path: Path) -> None:
