@@ -180,7 +180,11 @@ def matched(targets: Sequence[Target], limits: Limits, command: str = "diff comp
             first, second = groups[key][0].replicas[0], groups[key][1].replicas[0]
             one, other = first.cluster_id, second.cluster_id
             if one == other or one is None or other is None:
-                result.findings.append(_conflict(first, second))
+                if first.node_id is not None and first.node_id == second.node_id:  # a log, and a copy of another time
+                    words = f"both are of node {first.node_id}, and of two topics of one name"
+                    result.apart.append(f"{second.path} against {first.path}: {words}")
+                else:
+                    result.findings.append(_conflict(first, second))
             elif (one, other) not in clusters:  # said once
                 clusters.add((one, other))
                 result.apart.append(f"{second.path} against {first.path}: they are of two clusters, {other} and {one}")
