@@ -223,6 +223,8 @@ class Evidence(msgspec.Struct, dict=True):
     def not_known(self) -> Iterator[str]:
         """What is relevant and was not at hand, in few words."""
         image = self.context.image
+        if self.foreign:
+            yield "groups and transactions: the paths are of several clusters"
         if image is None:
             yield "leaders, other replicas and configs (no metadata log is here: --metadata PATH)"
         else:

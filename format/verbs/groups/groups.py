@@ -16,7 +16,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind, TopicPartition
-from format.node.target import Target
+from format.node.target import Target, require_one_cluster
 from format.scan.drivers import scan_logs, size_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
@@ -95,13 +95,14 @@ class GroupsReading:
     """The coordinators' logs at some paths while they are read; afterwards the list of groups."""
 
     def __init__(self, targets: Sequence[Target], terms: GroupTerms, context: ClusterContext | None = None) -> None:
-        """Find the logs. Raises InputError for a path that holds none.
+        """Find the logs. Raises InputError for a path that holds none, and for paths of two clusters.
 
         ``context``: that of the same paths, if it was read before.
         """
         self._terms = terms
         self._context = context
         self._targets = targets
+        require_one_cluster(targets, terms.limits)
         self.replicas = find_replicas(targets, terms.limits)
         self._logs = [log for log in self.replicas.logs if isinstance(log, LogUnit)]
         self._read = Read(terms, self.replicas)

@@ -252,6 +252,7 @@ def test_log_directories_of_two_clusters(tmp_path: Path) -> None:
     assert (found.code, found.severity, found.subject) == ("directory-foreign", Severity.ERROR, str(two))
     assert found.sentence == f"The log directory is of another cluster: its cluster.id is not that of {one}."
     assert made.looked_at.startswith("2 nodes, ")
+    assert made.not_known[0] == "groups and transactions: the paths are of several clusters"
 
 
 def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
