@@ -423,7 +423,7 @@ _CODES = (
     FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory is not in it; with ZooKeeper, only its future replica is.",
                 "Creates an empty log, and fetches from the leader if it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),
     FindingCode("metadata-incomplete", _E, "any", "Part of the metadata log is lost or damaged: the image of the cluster lacks its records.",
-                "A node that has only this metadata log does not start, or knows less of the cluster.",
+                "Starts by its newest snapshot; without one, does not start, or knows less of the cluster.",
                 "Read the metadata of another controller or broker; do not let this node lead the quorum."),
     FindingCode("quorum-leader-unknown", _W, "full", "The leader in quorum-state is not one of the voters that it lists.",
                 "Starts without a known leader, and asks the voters for it.", "Find out whether the file is from another node or cluster."),

@@ -26,7 +26,7 @@ from format.files.side_file import (
     opened,
     shown,
 )
-from format.io.session import is_there
+from format.io.session import entries_of, is_there
 from format.io.source import Source
 from format.kafka_uuid import canonical_uuid, is_reserved
 from format.layout import META_PROPERTIES, METADATA_PARTITION
@@ -69,6 +69,15 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
     return (None, None, None) if found is None else (found.node_id, found.cluster_id, found.directory_id)
 
 
+def has_metadata_log(log_dir: Path) -> bool:
+    """Whether the metadata log of KRaft lies in a log directory: an empty directory with its name is none."""
+    try:
+        with entries_of(log_dir / METADATA_PARTITION) as entries:
+            return any(True for _ in entries)
+    except OSError:
+        return is_there(log_dir / METADATA_PARTITION)
+
+
 def is_of_zookeeper(log_dirs: Iterable[Path], limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether log directories are of a node in ZooKeeper mode: its files have version 0, and there is no metadata log.
 
@@ -77,7 +86,7 @@ def is_of_zookeeper(log_dirs: Iterable[Path], limits: Limits = DEFAULT_LIMITS) -
     """
     are_old = set()
     for log_dir in log_dirs:
-        if is_there(log_dir / METADATA_PARTITION):
+        if has_metadata_log(log_dir):
             return False
         try:
             found = read(log_dir / META_PROPERTIES, limits)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
+from format.files import meta_properties
 from format.findings import Finding, finding
 from format.io.session import RemotePath, entries_of, is_on_disk, is_remote, is_there, path_of
 from format.io.source import FileSource, os_reason
@@ -227,6 +228,19 @@ class Surroundings:
         if file.parent not in self._partitions:
             self._partitions[file.parent] = read_partition(file.parent)
         return self._partitions[file.parent]
+
+
+def require_one_cluster(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> None:
+    """Raise InputError for log directories of two clusters, by meta.properties: their logs have the same names."""
+    first: tuple[str, Path] | None = None
+    for target in targets:
+        around = (directory_around(target.path),) if target.kind is Kind.PARTITION else ()
+        for log_dir in (*around, *(each.path for each in target.log_dirs)):
+            cluster_id = meta_properties.ids_in(log_dir / layout.META_PROPERTIES, limits)[1]
+            if first is not None and cluster_id not in (None, first[0]):
+                words = f"of the cluster {cluster_id}, and {first[1]} of {first[0]}: give the paths of one cluster"
+                raise InputError(words, Location(str(log_dir)))
+            first = first or (None if cluster_id is None else (cluster_id, log_dir))
 
 
 class Target:

@@ -14,7 +14,7 @@ import numpy as np
 
 from format.errors import CorruptDataError, InputError, KafkaLogError, UnreadableFile
 from format.files import meta_properties, quorum_state
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.layout import CLUSTER_METADATA_TOPIC, METADATA_PARTITION
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -289,7 +289,7 @@ class MetadataState(MetadataReplay, kw_only=True):
     @property
     def is_damaged(self) -> bool:
         """Whether something may be missing from the image."""
-        return any(found.severity >= Severity.ERROR for found in self.findings)
+        return any(each.severity >= Severity.ERROR or each.code == "metadata-incomplete" for each in self.findings)
 
     def last_findings(self, place: Location) -> Iterator[Finding]:
         """The findings about records that took no effect."""
@@ -326,10 +326,12 @@ def read_metadata(
         _check_reach(partition, first_offset or 0, until)
     check_start(partition, state)
     state.watch = watch
-    _replay_log(partition, until, limits, state)
+    is_at_end = _replay_log(partition, until, limits, state)
     if until == Until() and state.image.leader is None:
         _read_leader(partition, state, limits)
     state.last_offset = max(state.last_offset, state.start_offset - 1)
+    if is_at_end and state.last_offset < until.offset:
+        _check_end(partition, state)
     state.findings += state.last_findings(partition.location())
     return state
 
@@ -364,7 +366,8 @@ def _read_leader(partition: Partition, state: MetadataState, limits: Limits) -> 
         state.image.leader = (found.leader_id, found.leader_epoch)
 
 
-def _replay_log(partition: Partition, until: Until, limits: Limits, state: MetadataState) -> None:
+def _replay_log(partition: Partition, until: Until, limits: Limits, state: MetadataState) -> bool:
+    """Apply the log after the snapshot; returns whether it ended before a record that does not count."""
     for segment in partition.segments:
         next_base = partition.next_base_offset(segment)
         log = log_of_segment(partition, segment)
@@ -376,7 +379,8 @@ def _replay_log(partition: Partition, until: Until, limits: Limits, state: Metad
             elif until.includes(item):
                 state.take(item)
             else:
-                return
+                return False
+    return True
 
 
 def _first_state(
@@ -421,6 +425,19 @@ def _state_of(partition: Partition, snapshot: KraftSnapshot, limits: Limits) -> 
         message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
         state.findings.append(finding("data-truncated", location, message))
     return state
+
+
+def _check_end(partition: Partition, state: MetadataState) -> None:
+    """A finding for a log that ends before a snapshot: what changed between, and when, is in no file."""
+    end = state.last_offset + 1
+    snapshot_end = max((each.end_offset for each in partition.kraft_snapshots if each.leftover is None), default=0)
+    if snapshot_end > end:
+        message = f"no file has the records {end} to {snapshot_end - 1}, which are before a snapshot: what changed "
+        message += "with them, and when, is not known"
+        step = "Ask for a time after the snapshot, or read the metadata of another controller or broker."
+        judgement = Judgement(Severity.WARNING, next_step=step)
+        place = partition.location().at(offset=end)
+        state.findings.append(finding("metadata-incomplete", place, message, judgement=judgement))
 
 
 def check_start(partition: Partition, state: MetadataState) -> None:

@@ -124,6 +124,11 @@ class MetadataCopy(msgspec.Struct, frozen=True):
         return not (self.gap or self.unread)
 
     @property
+    def is_able(self) -> bool | None:
+        """Whether its node starts on it, so that it can vote; None where a file of it cannot be read."""
+        return False if self.refusal else None if self.unsure else True
+
+    @property
     def kraft_version(self) -> int:
         """The level of kraft.version: 0 for a static quorum, 1 for a dynamic one."""
         levels = [each.data["kRaftVersion"] for each in self.records if each.record_type == "KRAFT_VERSION"]
@@ -568,8 +573,8 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def is_able(self) -> bool | None:
-        """Whether a node starts on the copy, so that it can vote; None where a file of it cannot be read."""
-        return False if self.copy.refusal else None if self.copy.unsure else True
+        """Whether its node starts on the copy, see MetadataCopy."""
+        return self.copy.is_able
 
 
 class Quorum(msgspec.Struct, frozen=True):
@@ -603,7 +608,15 @@ class Quorum(msgspec.Struct, frozen=True):
     @property
     def unsure(self) -> tuple[int, ...]:
         """The voters of which it is not known whether they vote: the absent ones, and those with an unreadable file."""
-        return tuple(sorted([*self.absent, *(node for node, each in self.voting.items() if each.is_able is None)]))
+        return self._unsure_of(self.voters or ())
+
+    def _unsure_of(self, voters: tuple[Voter, ...]) -> tuple[int, ...]:
+        sure = {each.node_id for each in self.members if _votes(each.copy, voters) and each.is_able is not None}
+        return tuple(sorted(each.node_id for each in voters if each.node_id not in sure))
+
+    def unsure_for(self, node_id: int) -> tuple[int, ...]:
+        """The voters on which it depends whether a node can be elected, by its own log."""
+        return self._unsure_of(next(self._own_voters(each) or () for each in self.members if each.node_id == node_id))
 
     @property
     def majority(self) -> int:
@@ -612,19 +625,29 @@ class Quorum(msgspec.Struct, frozen=True):
 
     @property
     def is_intact(self) -> bool | None:
-        """Whether a majority of the voters can start and vote; None where that depends on those that are unsure."""
+        """Whether the voters that start elect a leader; None where that depends on those that are unsure."""
         if self.voters is None:
             return None
         able = sum(each.is_able is True for each in self.voting.values())
-        return True if able >= self.majority else None if able + len(self.unsure) >= self.majority else False
+        return True in self.can_lead.values() or (None if able + len(self.unsure) >= self.majority else False)
 
     @property
     def can_lead(self) -> dict[int, bool | None]:
-        """By node, whether a voter at hand can be elected; None where that depends on those that are unsure."""
-        able = {node: each.end for node, each in self.voting.items() if each.is_able}
-        others = {node: each.is_able for node, each in self.voting.items() if not each.is_able}
-        dead_count = sum(each is False for each in others.values())
-        return {**can_lead(able, len(self.voters or ()), dead_count), **others}
+        """By node, whether a voter at hand can be elected by the voters of its own log, the furthest log first.
+
+        None where that depends on voters that are unsure.
+        """
+        copies = [each.copy for each in self.members]
+        own = {each.node_id: (each, self._own_voters(each)) for each in self.members}
+        return {
+            node_id: _can_be_elected(each.copy, voters, copies)
+            for node_id, (each, voters) in own.items()
+            if voters is not None and (each.is_voter or _votes(each.copy, voters))
+        }
+
+    def _own_voters(self, member: Member) -> tuple[Voter, ...] | None:
+        """The voters that a node asks for their votes: those of its own log in a dynamic quorum (KIP-853)."""
+        return member.copy.voters if member.copy.kraft_version else self.voters
 
     @property
     def held(self) -> tuple[int, int]:
@@ -695,26 +718,35 @@ def quorum_of(
 def _voters(copies: Sequence[MetadataCopy], state: MetadataState) -> tuple[Voter, ...] | None:
     """The voters by the copies, the best first; where none names them, the controllers that have registered.
 
-    Each voter of a dynamic quorum counts by its own log: where a change of the voters reached too few of the new ones,
-    those of before elect a leader if a majority of them is at hand.
+    A voter of a dynamic quorum asks those of its own log for their votes. So where a change of the voters reached too
+    few of the new ones, those of the first copy count whose node can be elected, if there is one.
     """
     registered = {
         node_id: Voter(node_id, None, tuple((each["name"], each["host"], each["port"]) for each in data["endPoints"]))
         for node_id, data in sorted(state.image.controllers.items())
     }
-    sets = [each.voters for each in copies if each.voters is not None]
-    named = next(iter(sets), None)
+    named = next((each.voters for each in copies if each.voters is not None), None)
     if copies[0].kraft_version:
-        named = next((each for each in sets if _has_majority(each, copies)), named)
+        sets = ((each, each.voters) for each in copies if each.voters is not None)
+        named = next((voters for each, voters in sets if _can_be_elected(each, voters, copies)), named)
     if named is None:
         return tuple(registered.values()) or None
     return tuple(each if each.endpoints else registered.get(each.node_id, each) for each in named)
 
 
-def _has_majority(voters: tuple[Voter, ...], copies: Sequence[MetadataCopy]) -> bool:
-    """Whether a majority of some voters is at hand, and starts."""
-    able = sum(bool(_votes(each, voters)) and not (each.refusal or each.unsure) for each in copies)
-    return able >= majority_of(len(voters))
+def _can_be_elected(copy: MetadataCopy, voters: tuple[Voter, ...], copies: Sequence[MetadataCopy]) -> bool | None:
+    """Whether the node of a copy is one of some voters, and can be elected by them; None where that depends on others.
+
+    ``copies`` are those at hand, one of each node.
+    """
+    voting = {each.node_id: each for each in copies if each.node_id is not None and _votes(each, voters)}
+    if copy.node_id is None or voting.get(copy.node_id) is not copy:
+        return False
+    if not copy.is_able:
+        return copy.is_able
+    ends = {node_id: each.end for node_id, each in voting.items() if each.is_able}
+    dead_count = sum(each.is_able is False for each in voting.values())
+    return can_lead(ends, len(voters), dead_count)[copy.node_id]
 
 
 def _votes(copy: MetadataCopy, voters: tuple[Voter, ...] | None) -> bool | None:

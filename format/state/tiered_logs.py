@@ -14,6 +14,9 @@ from msgspec.structs import replace
 
 from format import layout
 from format.errors import KafkaLogError
+from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.files.side_file import INT64_RANGE
 from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.io.session import Session, is_there, session_of
 from format.io.source import FileSource
@@ -25,6 +28,7 @@ from format.node.target import Target
 from format.scan.followed_partition import place_of_offset
 from format.scan.selected_logs import every_log_of
 from format.state.cluster_context import topic_id_in
+from format.state.leader_epochs import ReplicaEpochs
 from format.state.log_headers import log_parts
 from format.state.metadata_log import MetadataRecords
 
@@ -134,7 +138,10 @@ COPIED, DELETED = 1, 3
 
 
 class RemoteLogSegment(msgspec.Struct, frozen=True):
-    """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` is in ms."""
+    """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` is in ms.
+
+    ``epochs`` are its leader epochs, each with its first offset in the segment.
+    """
 
     topic: str
     topic_id: str
@@ -146,6 +153,12 @@ class RemoteLogSegment(msgspec.Struct, frozen=True):
     max_timestamp: int
     event_timestamp: int
     state: int
+    epochs: tuple[EpochEntry, ...] = ()
+
+    def agreed_end(self, lineage: ReplicaEpochs) -> int:
+        """Its last offset that is of the log with these leader epochs: the rest is of a leader that was truncated."""
+        own = ReplicaEpochs(self.epochs, self.start_offset, self.end_offset + 1)
+        return own.truncated_by(lineage) - 1
 
     @property
     def state_words(self) -> str:
@@ -161,11 +174,15 @@ class RemoteSegments(msgspec.Struct):
     def take(self, record_type: str, data: dict[str, Any]) -> None:
         """Apply one record.
 
-        An update without a first record of its segment is ignored: retention deleted that record.
+        An update without a first record of its segment is ignored: retention deleted that record. So is one of an
+        earlier state, which an older replica of the topic has: the numbers of the states rise.
         """
         if record_type == "REMOTE_LOG_SEGMENT_METADATA_RECORD":
             place, segment_id = _id_of(data)
-            self.by_id[place["id"], place["partition"], segment_id] = RemoteLogSegment(
+            key = place["id"], place["partition"], segment_id
+            if key in self.by_id and self.by_id[key].state > data["remoteLogSegmentState"]:
+                return
+            self.by_id[key] = RemoteLogSegment(
                 topic=place["name"],
                 topic_id=place["id"],
                 partition=place["partition"],
@@ -176,12 +193,13 @@ class RemoteSegments(msgspec.Struct):
                 max_timestamp=data["maxTimestampMs"],
                 event_timestamp=data["eventTimestampMs"],
                 state=data["remoteLogSegmentState"],
+                epochs=tuple(EpochEntry(each["leaderEpoch"], each["offset"]) for each in data["segmentLeaderEpochs"]),
             )
         elif record_type == "REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD":
             place, segment_id = _id_of(data)
             key = place["id"], place["partition"], segment_id
             known = self.by_id.get(key)
-            if known is not None:
+            if known is not None and known.state <= data["remoteLogSegmentState"]:
                 state, at = data["remoteLogSegmentState"], data["eventTimestampMs"]
                 self.by_id[key] = replace(known, state=state, event_timestamp=at)
         elif record_type == "REMOTE_PARTITION_DELETE_METADATA_RECORD" and data["remotePartitionDeleteState"] == 2:
@@ -244,7 +262,8 @@ def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> Tier
             copied = {each.segment_id for each in named if each.state == COPIED}
             there = [each for each in there if each.segment_id in copied]
         first_local = partition.segments[0].base_offset if partition.segments else None
-        segments[key] = list(_without_overlaps(there, named, first_local))
+        lineage = _lineage(partition, named, limits)
+        segments[key] = list(_without_overlaps(there, named, first_local, lineage))
     found.tier = RemoteTier(segments)
     return found
 
@@ -257,7 +276,7 @@ def compared_with_local(tier: RemoteTier, targets: Iterable[Target]) -> Iterator
             for remote in tier.segments.get(key, ()):
                 same = local.get(remote.base_offset)
                 if same is not None and same.log is not None and remote.log is not None:
-                    yield from _difference(partition, remote.log, same.log, remote.base_offset)
+                    yield from _difference(partition, remote, remote.log, same.log)
 
 
 def _log_dirs(targets: Iterable[Target]) -> Iterator[LogDir]:
@@ -350,33 +369,55 @@ def _orphans(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) 
             yield finding("remote-object-orphan", where, f"objects of segment {each.segment_id}: {words}")
 
 
-def _without_overlaps(
-    there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment], first_local: int | None
-) -> Iterator[Segment]:
-    """The segments by base offset; of several with the same offsets the one that was copied last.
+def _lineage(partition: Partition, named: Iterable[RemoteLogSegment], limits: Limits) -> ReplicaEpochs:
+    """The leader epochs of a log: those of its checkpoint, or else of its remote segments."""
+    entries: Sequence[EpochEntry] = ()
+    if partition.leader_epoch_checkpoint is not None:
+        with suppress(KafkaLogError):  # verify reports it
+            entries = leader_epoch_checkpoint.read(partition.leader_epoch_checkpoint, limits).entries
+    if not entries:
+        starts: dict[int, int] = {}
+        for entry in (entry for each in named if each.state == COPIED for entry in each.epochs):
+            starts[entry.leader_epoch] = min(entry.start_offset, starts.get(entry.leader_epoch, entry.start_offset))
+        entries = [EpochEntry(*each) for each in sorted(starts.items())]
+    return ReplicaEpochs(tuple(entries), 0, INT64_RANGE[1])
 
-    Leaders may begin their segments at different offsets: each segment ends where the next, or the local log, begins.
+
+def _without_overlaps(
+    there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment], first_local: int | None, lineage: ReplicaEpochs
+) -> Iterator[Segment]:
+    """The segments by base offset, as far as their leader epochs are those of the log.
+
+    By these a broker chooses, too (storage RemoteLogMetadataCache), and not by the time of the copy: a leader that was
+    replaced may copy late. Leaders may begin their segments at different offsets: each segment ends where the next, or
+    the local log, begins. Of those with the same first offset, the one that reaches furthest or was copied last counts.
     """
     known = {each.segment_id: each for each in named}
-    copied_at = {segment_id: each.event_timestamp for segment_id, each in known.items()}
-    latest = {each.start_offset: each for each in sorted(there, key=lambda one: copied_at.get(one.segment_id, -1))}
-    kept: list[tuple[Segment, int | None]] = []  # each with its last offset
-    end, end_copied_at = -1, -1
-    for offset in sorted(latest):
-        each = latest[offset]
-        segment, at = known.get(each.segment_id), copied_at.get(each.segment_id, -1)
-        last = None if segment is None else segment.end_offset
-        # one that was copied before the one that it begins in is of a leader whose end was truncated
-        is_covered = last is not None and offset <= end and (last <= end or at < end_copied_at)
+    last_of = {segment_id: each.agreed_end(lineage) for segment_id, each in known.items()}
+
+    def reach(each: RemoteObjects) -> tuple[int, int]:
+        segment = known.get(each.segment_id)
+        return (-1, -1) if segment is None else (last_of[each.segment_id], segment.event_timestamp)
+
+    best = {each.start_offset: each for each in sorted(there, key=reach)}
+    kept: list[tuple[Segment, int | None, bool]] = []  # each with its last offset, and whether it has more
+    end = -1
+    for offset in sorted(best):
+        each = best[offset]
+        last = last_of.get(each.segment_id)
+        is_covered = last is not None and last <= max(end, offset - 1)
         if is_covered or layout.LOG_SUFFIX not in each.files:
             continue
-        end, end_copied_at = max(end, offset if last is None else last), at
-        kept.append((Segment(each.directory, offset, None, each.files, is_remote=True), last))
-    starts = sorted({*(found.base_offset for found, _ in kept), *(() if first_local is None else (first_local,))})
-    for found, last in kept:
+        end = max(end, offset if last is None else last)
+        found = Segment(each.directory, offset, None, each.files, is_remote=True)
+        kept.append((found, last, last is not None and last < known[each.segment_id].end_offset))
+    starts = sorted({*(found.base_offset for found, *_ in kept), *(() if first_local is None else (first_local,))})
+    for found, last, has_more in kept:
         following = starts[bisect_right(starts, found.base_offset) :][:1]
-        is_cut = bool(following) and (last is None or last >= following[0])
-        yield replace(found, end=_position_of(following[0], found)) if is_cut else found
+        until = last + 1 if last is not None and has_more else None
+        if following and (last is None or last >= following[0]):
+            until = following[0]
+        yield found if until is None else replace(found, end=_position_of(until, found))
 
 
 def _position_of(offset: int, segment: Segment) -> int | None:
@@ -387,12 +428,12 @@ def _position_of(offset: int, segment: Segment) -> int | None:
     return None
 
 
-def _difference(partition: Partition, remote: Path, local: Path, base_offset: int) -> Iterator[Finding]:
+def _difference(partition: Partition, segment: Segment, remote: Path, local: Path) -> Iterator[Finding]:
     """The finding for a remote log that has other bytes than the local one, as far as both go."""
-    place = partition.location(remote, base_offset)
+    place = partition.location(remote, segment.base_offset)
     try:
         with FileSource(remote) as theirs, FileSource(local) as ours:
-            size_bytes = min(theirs.size_bytes, ours.size_bytes)
+            size_bytes = min(theirs.size_bytes, ours.size_bytes, *(() if segment.end is None else (segment.end,)))
             for position in range(0, size_bytes, _COMPARED_BYTES):
                 length = min(_COMPARED_BYTES, size_bytes - position)
                 left, right = theirs.read_at(position, length), ours.read_at(position, length)

@@ -64,13 +64,14 @@ class LostChange(msgspec.Struct, frozen=True):
 class LostChanges(msgspec.Struct):
     """What the partition directories at the paths show, how many were compared, and how many cannot be listed.
 
-    ``node_ids`` are those of the nodes whose log directories are at the paths.
+    ``node_ids`` are those of the nodes whose log directories are at the paths, ``log_dir_ids`` the ids of these.
     """
 
     changes: list[LostChange]
     compared_count: int
     unread_count: int = 0
     node_ids: frozenset[int | None] = frozenset()
+    log_dir_ids: frozenset[str | None] = frozenset()
 
     def of(self, *kinds: str, is_proven: bool = True) -> list[LostChange]:
         """The changes of these kinds."""
@@ -91,9 +92,10 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
     is_whole = not quorum.state.is_damaged and quorum.best.copy.is_usable
     found: list[LostChange] = []
     unknown: list[LostChange] = []
-    count, unread, node_ids = 0, list[KafkaLogError](), set[int | None]()
+    count, unread, node_ids, log_dir_ids = 0, list[KafkaLogError](), set[int | None](), set[str | None]()
     for log_dir, node_id, paths in directories_of(targets, quorum.best.copy.cluster_id, limits):
         node_ids.add(node_id)
+        log_dir_ids.add(meta_properties.ids_in(None if log_dir is None else log_dir.meta_properties, limits)[2])
         for partition in replicas_in(log_dir, paths, unread):
             count += 1
             topic, number = str(partition.topic), partition.number or 0
@@ -106,7 +108,7 @@ def lost_changes(targets: Iterable[Target], quorum: Quorum, limits: Limits = DEF
                 change = LostChange(kind, topic, number, topic_id, epoch, known, node_id, str(partition.path), is_whole)
                 (unknown if kind == TOPIC else found).append(change)
     changes = [*found, *_created(unknown, quorum, limits)]
-    return LostChanges(changes, count, len(unread), frozenset(node_ids))
+    return LostChanges(changes, count, len(unread), frozenset(node_ids), frozenset(log_dir_ids))
 
 
 def _kind_of(state: PartitionState | None, node_id: int | None, epoch: int | None) -> str | None:
@@ -233,7 +235,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             yield _log_row(
                 node_id=copy.node_id,
                 is_voter=each.is_voter,
-                can_lead=able.get(each.node_id) if each.is_voter else each.is_voter,
+                can_lead=able.get(each.node_id, each.is_voter),
                 last_epoch=None if each.end[0] < 0 else each.end[0],
                 log_end_offset=each.end[1],
                 shared_end_offset=each.shared_end,
@@ -323,20 +325,21 @@ class QuorumResult(msgspec.Struct, frozen=True):
     def _election_words(self) -> str:
         """Who can be elected, and which records that a majority has it would drop."""
         quorum = self.quorum
-        able = quorum.can_lead
+        able, members = quorum.can_lead, {each.node_id: each for each in quorum.members}
         winners = [node for node, is_able in sorted(able.items()) if is_able]
         unsure = [node for node, is_able in sorted(able.items()) if is_able is None and node not in quorum.unsure]
         words = []
         if winners:
-            is_each = len(winners) == len(quorum.voters or ()) > 1
+            is_each = winners == sorted(each.node_id for each in quorum.voters or ()) and len(winners) > 1
             words.append("Each can lead." if is_each else f"{named_nodes(winners).capitalize()} can lead.")
         if unsure and quorum.is_intact:
-            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(quorum.unsure)}.")
+            others = sorted({each for node in unsure for each in quorum.unsure_for(node)})
+            words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(others)}.")
         certain, _ = quorum.held
         words += [
-            f"Node {node}, elected, drops what a majority has from offset {quorum.voting[node].shared_end:,} on."
+            f"Node {node}, elected, drops what a majority has from offset {members[node].shared_end:,} on."
             for node in winners
-            if quorum.voting[node].shared_end < certain
+            if members[node].shared_end < certain
         ]
         return " ".join(words)
 
@@ -479,6 +482,11 @@ class QuorumResult(msgspec.Struct, frozen=True):
         brokers = sorted(set(quorum.state.image.brokers) - here)
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
+        for node_id, broker in sorted(quorum.state.image.brokers.items()):
+            registered = broker.get("logDirs") or ()
+            absent = len(set(registered) - self.lost.log_dir_ids)
+            if node_id in self.lost.node_ids and absent and None not in self.lost.log_dir_ids:
+                yield f"{absent} of the {counted(len(registered), 'log directory')} of node {node_id}: not here"
         if not self.lost.compared_count:
             yield "lost changes: no partition of a topic is here"
         if self.lost.unread_count:

@@ -172,6 +172,8 @@ def verify(
         run.not_checked(*verb.not_checked(level, coverage))
         if is_verified is not None:
             run.not_checked("CRCs and records of the logs that are verified by --since")
+        if level is verb.Level.FULL:
+            run.not_checked(*verb.other_clusters(targets, guards.limits))
         if level is verb.Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("the files beside a file that is given alone")
 

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
+from format.files.meta_properties import has_metadata_log
 from format.findings import Certainty, Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
@@ -163,8 +164,9 @@ class _Start:
             steps += log_manager.lone_future_steps(logs)
             steps += log_manager.new_directory_steps(logs, identity.new)
         if image is None or node_id is None:
-            return steps
+            return list(log_manager.without_losses_of_futures(steps, logs))
         steps += log_manager.future_log_steps(logs, image, node_id)
+        steps = list(log_manager.without_losses_of_futures(steps, logs))
         known = {each.directory_id for each in opened}
         if None not in known:  # one without an id may be any
             registered = image.brokers.get(node_id, {}).get("logDirs") or []
@@ -288,7 +290,7 @@ def refusal_findings(
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    is_kraft = any(is_there(log_dir / name) for name in (METADATA_PARTITION, BOOTSTRAP_CHECKPOINT))
+    is_kraft = has_metadata_log(log_dir) or is_there(log_dir / BOOTSTRAP_CHECKPOINT)
     version = NEWEST if is_kraft else LAST_WITH_ZOOKEEPER
     kept = {} if kept is None else kept
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)

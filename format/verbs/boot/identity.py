@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from format.errors import KafkaLogError
+from format.files.meta_properties import has_metadata_log
 from format.files.side_file import INT32_RANGE, decode_integer, decode_properties
 from format.io.session import is_there
 from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
@@ -75,9 +76,8 @@ def read_identity(
                 failed[log_dir] = str(error)
     found = dict(sorted(found.items()))
     identity = NodeIdentity(directory_ids={path: each.directory_id for path, each in found.items()})
-    has_metadata_log = any(is_there(log_dir / METADATA_PARTITION) for log_dir in log_dirs)
     is_old = version < (4, 0) and all(each.version == 0 for each in found.values())
-    identity.is_zookeeper = is_old and not has_metadata_log
+    identity.is_zookeeper = is_old and not any(map(has_metadata_log, log_dirs))
     # A broker in ZooKeeper mode writes a file that is missing, and goes on without a directory whose file is bad.
     goes_on = identity.is_zookeeper and (found or not failed)
     first, reasons = log_dirs[0] / META_PROPERTIES, "; ".join(failed.values())

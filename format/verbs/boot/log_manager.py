@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -487,6 +487,20 @@ def future_log_steps(logs: LogsState, image: ClusterImage, node_id: int) -> Iter
             reason = "its future replica in another log directory takes its place"
             yield current.step(Action.DELETE, reason, kafka_class="LogManager.replaceCurrentWithFutureLog")
         logs.live[key] = found
+
+
+def without_losses_of_futures(steps: Iterable[Step], logs: LogsState) -> Iterator[Step]:
+    """The steps; what a future replica lacks is not lost where the current one has it: it is copied again."""
+    lacking = [(found, logs.live.get(key)) for key, found in logs.future.items()]
+    current_of = {found.path: current for found, current in lacking if current is not None and current is not found}
+    for step in steps:
+        current = current_of.get(step.path) or current_of.get(step.path.parent)
+        lost = step.lost_offsets
+        if current is None or not (lost or step.may_lose) or (lost and lost[1] >= current.log.log_end):
+            yield step
+            continue
+        reason = f"{step.reason}; of the future replica: the broker copies it again from {current.path}"
+        yield replace(step, lost_offsets=None, may_lose=False, reason=reason)
 
 
 def lone_future_steps(logs: LogsState) -> Iterator[Step]:

@@ -155,12 +155,12 @@ def _clauses(result: BootResult) -> list[str]:
     created = _created(result)
     if created:
         clauses.append(f"makes empty logs for {_names(created)}")
-    futures = [step for step in result.having(Action.TRUNCATE) if step.path.name.endswith("-future")]
+    futures = [step for step in result.having(Action.TRUNCATE) if _is_of_future(step, step.path.name)]
     lone = [step for step in futures if step.may_lose]
     if lone:
-        clauses.append(f"may cut the future replica of {_names(lone)}, whose current one is not here (copy it before)")
+        clauses.append(f"may cut {_names(lone)}, whose current one is not here (copy it before)")
     elif futures:
-        clauses.append(f"then cuts the future replica of {_names(futures)} to the empty log (copy it before)")
+        clauses.append(f"then cuts {_names(futures)} to the empty log (copy it before)")
     new = [str(step.path.parent) for step in result.having(Action.CREATE) if _is_of_new_directory(step)]
     if new:
         held = "it" if len(new) == 1 else "they"
@@ -189,7 +189,7 @@ def _losses(result: BootResult) -> list[str]:
             clauses.append(f"{verb} {counted(count, 'offset')} below the high watermark{end} ({_ranges(steps)})")
     unknown = [step for step in result.steps if step.may_lose and not _is_of_new_directory(step)]
     anew = [step for step in unknown if step.action is Action.KEEP]
-    unknown = [step for step in unknown if step.action is not Action.KEEP and not step.path.name.endswith("-future")]
+    unknown = [step for step in unknown if step.action is not Action.KEEP and not _is_of_future(step, step.path.name)]
     if unknown:
         clauses.append(f"may lose records of {_names(unknown)} (no high watermark is known)")
     if anew:
@@ -199,7 +199,14 @@ def _losses(result: BootResult) -> list[str]:
 
 
 def _partition(step: Step) -> str:
-    return step.path.name if step.topic is None else f"{step.topic}-{step.partition}"
+    name = step.path.name if step.topic is None else f"{step.topic}-{step.partition}"
+    is_future = _is_of_future(step, step.path.name) or _is_of_future(step, step.path.parent.name)
+    return f"the future replica of {name}" if is_future else name
+
+
+def _is_of_future(step: Step, name: str) -> bool:
+    """Whether a name is that of a directory with the future replica of the step's partition."""
+    return name.startswith(f"{step.topic}-{step.partition}.") and name.endswith("-future")
 
 
 def _them(steps: list[Step]) -> str:

@@ -5,7 +5,7 @@ Each partition is a unit of the scan, compared by one process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -38,8 +38,8 @@ NOTHING_TO_COMPARE = (
 class ReplicaResult(msgspec.Struct, frozen=True):
     """One replica compared with the others. ``kind`` and ``offset`` compare it with the best one; None for that one.
 
-    ``can_be_elected`` is false for a node to which the metadata does not assign the partition, and for replicas of the
-    metadata log, whose controllers elect by themselves.
+    ``can_be_elected`` is false for a node to which the metadata does not assign the partition, where all are of one
+    node, and for replicas of the metadata log, whose controllers elect by themselves.
     """
 
     path: str
@@ -89,6 +89,11 @@ class PartitionResult(msgspec.Struct, frozen=True):
     def best(self) -> int:
         """The number of the replica that lacks least, and of those that can be elected if there are any."""
         return next(number for number, each in enumerate(self.replicas) if each.is_best)
+
+    @property
+    def is_of_one_node(self) -> bool:
+        """Whether all are directories of one node, such as a log and its backup: no election decides between them."""
+        return _is_of_one_node(each.node_id for each in self.replicas)
 
     @property
     def is_metadata_log(self) -> bool:
@@ -279,7 +284,14 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
 def _can_be_elected(log: ReplicaLog, group: Replicas, assignment: Assignment) -> bool:
     """Whether a replica may become the leader by an election: one that is assigned, or may be, and of no raft log."""
     node_id, assigned = log.replica.node_id, assignment.replicas
-    return group.topic != layout.CLUSTER_METADATA_TOPIC and (not assigned or node_id is None or node_id in assigned)
+    if group.topic == layout.CLUSTER_METADATA_TOPIC or _is_of_one_node(each.node_id for each in group.replicas):
+        return False
+    return not assigned or node_id is None or node_id in assigned
+
+
+def _is_of_one_node(node_ids: Iterable[int | None]) -> bool:
+    found = set(node_ids)
+    return len(found) == 1 and None not in found
 
 
 def _not_in_headers(path: str, difference: ReplicaDifference) -> Iterator[str]:
@@ -357,11 +369,16 @@ def sentence(result: PartitionResult) -> str:
       "none of what these have" unless every assigned replica is here, whole.
     - "Elect" is "of these, elect" then, too; "unclean" follows where the node is in neither the ISR nor the ELR.
     - Of the metadata log it says who can win, if every voter is here, whole.
-    - Other differences are said as facts, as is damage.
+    - Other differences are said as facts, as is damage, and as are those of directories of one node.
     """
     names = replica_names(result.replicas)
     if result.kind not in _LACKING:
         parts = list(_same_parts(result, names) if result.kind == "identical" else _differences(result, names))
+    elif result.is_of_one_node:
+        lacks = [f"{name} lacks {_loss(each.lost, each.lost_committed, is_whole=True)}"
+                 for each, name in zip(result.replicas, names, strict=True) if each.lost.count]  # fmt: skip
+        own = f"all are of node {result.replicas[0].node_id}: no election decides between them"
+        parts = [*_differences(result, names), *lacks, own]
     elif result.is_metadata_log:
         parts = list(_quorum_parts(result, names))
     else:
@@ -601,6 +618,8 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
 
 
 def _truncations(result: PartitionResult, names: list[str]) -> Iterator[str]:
+    if result.is_of_one_node:
+        return
     leader = names[result.best]
     for each, name in zip(result.replicas, names, strict=True):
         if each.truncate_to is None or each.kind != "diverged":

@@ -57,7 +57,7 @@ class Replica(msgspec.Struct, frozen=True):
     offsets: PartitionOffsets
     topic_id: str | None = None
     node_id: int | None = None
-    cluster_id: str | None = None  # of the log directory; None for a partition directory by itself
+    cluster_id: str | None = None  # of the log directory; None where there is none around the partition
     was_cleaned: bool | None = None  # whether the cleaner's checkpoint has the partition; None without a checkpoint
 
     @property
@@ -121,15 +121,19 @@ class OfReplicas(WholeUnits[Replicas, ResultT]):
 
 
 class Matching(msgspec.Struct):
-    """The partitions below the paths: those with several replicas, and those with one."""
+    """The partitions below the paths: those with several replicas, and those with one.
+
+    ``apart`` are notes about paths of different clusters, which are not compared.
+    """
 
     groups: list[Replicas] = msgspec.field(default_factory=list)
     single: list[Replicas] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
+    apart: list[str] = msgspec.field(default_factory=list)
 
     def not_checked(self) -> list[str]:
-        """Notes about the partitions with one replica, and about brokers that run; empty where there are none."""
-        notes = []
+        """Notes about clusters, partitions with one replica, and brokers that run; empty where there are none."""
+        notes = list(self.apart)
         if self.single:
             names = ", ".join(each.name for each in self.single[:3]) + (", …" if len(self.single) > 3 else "")
             words = "a partition" if len(self.single) == 1 else f"{len(self.single)} partitions"
@@ -170,13 +174,20 @@ def matched(targets: Sequence[Target], limits: Limits, command: str = "diff comp
         for replica in replicas:
             if replica.partition.key is not None and replica.partition.mark is None:
                 _add(groups.setdefault(replica.partition.key, []), replica)
-    conflicts: set[tuple[object, object]] = set()
+    clusters: set[tuple[str, str]] = set()
     for key in sorted(groups):
         if len(groups[key]) > 1:
-            conflict = _conflict(groups[key])
-            if (conflict.expected, conflict.actual) not in conflicts:  # that of two clusters is said once
-                conflicts.add((conflict.expected, conflict.actual))
-                result.findings.append(conflict)
+            first, second = groups[key][0].replicas[0], groups[key][1].replicas[0]
+            one, other = first.cluster_id, second.cluster_id
+            if one == other or one is None or other is None:
+                if first.node_id is not None and first.node_id == second.node_id:  # a log, and a copy of another time
+                    words = f"both are of node {first.node_id}, and of two topics of one name"
+                    result.apart.append(f"{second.path} against {first.path}: {words}")
+                else:
+                    result.findings.append(_conflict(first, second))
+            elif (one, other) not in clusters:  # said once
+                clusters.add((one, other))
+                result.apart.append(f"{second.path} against {first.path}: they are of two clusters, {other} and {one}")
         for group in groups[key]:
             group.topic, group.number = key
             if len(group.replicas) > 1:
@@ -201,18 +212,13 @@ def may_be_one(first: Replica, second: Replica) -> bool:
     return all(None in ids or ids[0] == ids[1] for ids in (topics, clusters))
 
 
-def _conflict(groups: list[Replicas]) -> Finding:
-    """That directories of one name are of two clusters, or of two topics."""
-    first, second = groups[0].replicas[0], groups[1].replicas[0]
-    what, expected, actual = "cluster id", first.cluster_id, second.cluster_id
-    words = "the partitions of two clusters are no replicas of each other"
-    if expected == actual or None in (expected, actual):
-        what, expected, actual = "topic id", first.topic_id, second.topic_id
-        words = "these are not replicas of one partition"
+def _conflict(first: Replica, second: Replica) -> Finding:
+    """That directories of one name are of two topics."""
+    expected, actual = first.topic_id, second.topic_id
     return finding(
         "topic-id-conflict",
         second.partition.location(),
-        f"the {what} is {actual}, in {first.path} it is {expected}: {words}",
+        f"the topic id is {actual}, in {first.path} it is {expected}: these are not replicas of one partition",
         expected=expected,
         actual=actual,
     )
@@ -235,10 +241,10 @@ def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Findin
         if target.kind is Kind.PARTITION:
             try:
                 log_dir = read_log_dir(directory_around(target.path))
-                node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
+                ids = meta_properties.ids_in(log_dir.meta_properties, limits)[:2]
             except KafkaLogError:
-                node_id = None  # a partition directory that was copied without its log directory
-            yield from _replica(target.partition, target.checkpoints_around(limits), (node_id, None), limits, findings)
+                ids = None, None  # a partition directory that was copied without its log directory
+            yield from _replica(target.partition, target.checkpoints_around(limits), ids, limits, findings)
             continue
         findings.extend(target.link_findings())
         for log_dir in target.log_dirs:

@@ -35,8 +35,9 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
         registered = broker.get("brokerEpoch", -1)
         if registered < each.log_end_offset:
             continue
+        own = evidence.log_dirs_of_node(each.path)  # not those of a copy of the node
         lacking = [(result.name, one) for result in evidence.differences for one in result.replicas
-                   if one.node_id == node_id and _lacks_committed(result, one)]  # fmt: skip
+                   if evidence.log_dir_of(one.path) in own and _lacks_committed(result, one)]  # fmt: skip
         words = f"The directory is older than the last start of node {node_id}: its metadata log ends at "
         words += (
             f"{each.log_end_offset:,}, and the node registered at {registered:,} ({evidence.context.source_words}). "
@@ -78,9 +79,11 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     best, names = result.replicas[result.best], _names(result)
     best_name, assignment = names[best.path], result.assignment
     at = "" if result.offset is None else f" from offset {result.offset:,} on"
-    is_of_one = best.node_id is not None and all(each.node_id == best.node_id for each in result.replicas)
-    if is_of_one and result.kind == "diverged":
-        return f"Its logs here all have the node id {best.node_id}, and differ{at}: no election decides between them."
+    if result.is_of_one_node:
+        lacking = [each for each in result.replicas if each.lost.count]
+        words = "".join(f"{capital(names[each.path])} lacks {_loss(each)}. " for each in lacking)
+        words += f"Its logs here all have the node id {best.node_id}, and differ{at}: no election decides between them."
+        return words
     among = "" if result.is_whole else " of the replicas here"
     words = f"Its replicas diverge{at}. "
     if result.kind == "behind":
@@ -209,7 +212,7 @@ def _electors(evidence: Evidence) -> _Electors | None:
     if len(logs) < 2 or set(voters) <= evidence.node_ids:
         return None
     quorum = read_quorum(evidence.targets, evidence.limits)
-    able = [node for node, is_able in quorum.can_lead.items() if is_able]  # the furthest log comes first
+    able = [node for node, is_able in quorum.can_lead.items() if is_able and node in quorum.voting]  # furthest first
     if not quorum.absent or not quorum.is_intact or not able:
         return None
     lagging = {node: log for node, log in quorum.voting.items() if node not in able}

@@ -144,8 +144,6 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
             continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
-        if each.code == "topic-id-conflict" and evidence.log_dir_of(each.location.path) in evidence.foreign:
-            continue  # said of the whole directory
         if each.code == "index-missing" and each.location.path in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
@@ -198,7 +196,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         words += "; a broker appends after them" if is_left else "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
-    follow, many = command("verify", place), command("verify", evidence.log_dir_of(place))
+    follow, many = command("verify", place), command("verify", *evidence.log_dirs_of_node(place))
     twins = evidence.twins(place) if code == "start-refused" and where.path == place else []
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
@@ -209,7 +207,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif twins:
         follow, many = command("diff", place, *twins), command("diff", *map(evidence.log_dir_of, (place, *twins)))
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
-        follow = command("boot", evidence.log_dir_of(place))
+        follow = command("boot", *evidence.log_dirs_of_node(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
@@ -283,7 +281,7 @@ def _transactions(evidence: Evidence) -> Iterator[Draft]:
         code = "transaction-hangs" if each.is_hanging else "transaction-open"
         subject = evidence.subject_of(path, each.topic, each.partition)
         follow = each.abort_command(terms) if each.is_hanging else command("txns", "--open", path)
-        all_open = command("txns", "--open", evidence.log_dir_of(path))
+        all_open = command("txns", "--open", *evidence.log_dirs_of_node(path))
         yield Draft(code, subject, f"{words}.", path, known.first_offset, follow, weight=records,
                     node=evidence.node_of(path), many_command=all_open)  # fmt: skip
 
@@ -355,17 +353,17 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     return 0 <= times.largest_timestamp < listing.max_timestamp - _LONG_MS
 
 
-def _boot_by_metadata(evidence: Evidence, log_dir: str) -> str:
-    """The command that simulates the start of a node by the metadata at hand, where that is another node's."""
-    source = evidence.context.source
+def _boot_by_metadata(evidence: Evidence, path: str) -> str:
+    """The command that simulates the start of the node of a path by the metadata at hand."""
+    source, log_dirs = evidence.context.source, evidence.log_dirs_of_node(path)
     if source is None:
-        return command("boot", log_dir)
+        return command("boot", *log_dirs)
     metadata = str(source.partition.path)
     around = metadata.rpartition("/")[0] or "."
-    if around == log_dir:
-        return command("boot", log_dir)
+    if around in log_dirs:
+        return command("boot", *log_dirs)
     is_here = any(str(each.path) == around for each in evidence.log_dirs)
-    return command("boot", "--metadata", around if is_here else metadata, log_dir)
+    return command("boot", "--metadata", around if is_here else metadata, *log_dirs)
 
 
 def _strays(evidence: Evidence) -> Iterator[Draft]:
@@ -384,8 +382,7 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         by = ", ".join(filter(None, (evidence.context.source_words, which)))
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')}{f' ({by})' if by else ''}. A broker "
         words += "does not serve it." if each.mark == "stray" else "renames it to -stray and does not serve it."
-        log_dir = evidence.log_dir_of(each.path)
-        yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, log_dir),
+        yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, each.path),
                     weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
     for path, whose in evidence.foreign.items():
         file = f"{path}/{layout.META_PROPERTIES}"

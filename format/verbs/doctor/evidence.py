@@ -28,6 +28,7 @@ from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms
 from format.verbs.txns.txns import OpenTransaction
 from format.verbs.verify.intact_replicas import ReplicasAtHand
+from format.verbs.verify.verify import log_dirs_of_nodes
 from format.wording import counted
 
 #: By the code of a finding about what was not read: the noun that is counted, and what is said of it.
@@ -104,6 +105,15 @@ class Evidence(msgspec.Struct, dict=True):
             place = place.rpartition("/")[0]
         return place or path.rpartition("/")[0] or "."
 
+    def log_dirs_of_node(self, path: str) -> list[str]:
+        """The log directories at the targets that the node of a path uses: boot and verify judge all together."""
+        own = self.log_dir_of(path)
+        return self._of_nodes.get(own, [own])
+
+    @cached_property
+    def _of_nodes(self) -> dict[str, list[str]]:
+        return log_dirs_of_nodes(self.log_dirs, self.limits)
+
     def _nodes(self, paths: Iterable[str]) -> dict[str, tuple[int | None, str | None]]:
         """By log directory, its node id and cluster id; without one, that of another directory with the node id."""
         found = {path: (self.context.node_id_at(Path(path)), self.context.cluster_id_at(Path(path))) for path in paths}
@@ -143,8 +153,10 @@ class Evidence(msgspec.Struct, dict=True):
         return self.node_names.get(self.log_dir_of(path), "")
 
     def subject_of(self, path: str, topic: str | None, partition: int | None) -> str:
-        """A partition with its node, where there are several nodes; else the name of the file or directory."""
+        """A partition with its mark, and its node where there are several; else the name of the file or directory."""
         name = path.rpartition("/")[2] if topic is None else f"{topic}-{partition}"
+        parsed = None if topic is None else parse_partition_dir(path.rpartition("/")[2])
+        name += "" if parsed is None or parsed[2] is None else f" (-{parsed[2]})"
         node = self.node_of(path)
         return node if node == path else f"{name} on {node}" if node and name != node else name
 
@@ -211,6 +223,8 @@ class Evidence(msgspec.Struct, dict=True):
     def not_known(self) -> Iterator[str]:
         """What is relevant and was not at hand, in few words."""
         image = self.context.image
+        if self.foreign:
+            yield "groups and transactions: the paths are of several clusters"
         if image is None:
             yield "leaders, other replicas and configs (no metadata log is here: --metadata PATH)"
         else:

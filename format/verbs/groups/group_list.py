@@ -214,12 +214,28 @@ class OffsetList:
         self.lag = log_end - offset
         for row, delivered in self._delivered():
             self.lag[row] -= delivered
+        if read.terms.until is not None:
+            self.has_lag &= is_share | (self.lag >= 0) | self._is_in_log_now(rows, offset)
         # The log end of a time in the past is an estimate, which a commit may be ahead of.
         may_be_past_end = ~is_share if read.terms.until is None else np.zeros(len(rows), np.bool_)
         np.maximum(self.lag, 0, out=self.lag, where=~may_be_past_end)
         self.outside = np.zeros(len(rows), np.int8)
         self.outside[(offset < log_start) & self.is_committed & ~is_share] = _BEFORE_LOG_START
         self.outside[self.has_lag & (self.lag < 0)] = _PAST_LOG_END
+
+    def _is_in_log_now(self, rows: NDArray[np.int32], offset: Int64Column) -> NDArray[np.bool_]:
+        """Which committed offsets the logs reach by now: one that they do not was past the end at an earlier time, too.
+
+        Only those with a lag below 0 are looked up.
+        """
+        found = np.zeros(len(rows), np.bool_)
+        replicas, limits = self._read.replicas, self._read.terms.limits
+        for row in np.flatnonzero(self.has_lag & (self.lag < 0)).tolist():
+            key = self._topics[int(self._keys.name[rows[row]])], int(self._keys.partition[rows[row]])
+            end = replicas.log_bounds(key, limits).log_end_offset
+            found[row] = end is not None and offset[row] <= end
+        replicas.has_unknown_past |= bool((self.has_lag & (self.lag < 0) & ~found).any())
+        return found
 
     def _topic_names(self, names: NDArray[np.int32]) -> dict[int, str]:
         """The topics of some names of the state, in which a share group's topic is an id."""

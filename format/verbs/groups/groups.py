@@ -16,7 +16,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind, TopicPartition
-from format.node.target import Target
+from format.node.target import Target, require_one_cluster
 from format.scan.drivers import scan_logs, size_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
@@ -95,13 +95,14 @@ class GroupsReading:
     """The coordinators' logs at some paths while they are read; afterwards the list of groups."""
 
     def __init__(self, targets: Sequence[Target], terms: GroupTerms, context: ClusterContext | None = None) -> None:
-        """Find the logs. Raises InputError for a path that holds none.
+        """Find the logs. Raises InputError for a path that holds none, and for paths of two clusters.
 
         ``context``: that of the same paths, if it was read before.
         """
         self._terms = terms
         self._context = context
         self._targets = targets
+        require_one_cluster(targets, terms.limits)
         self.replicas = find_replicas(targets, terms.limits)
         self._logs = [log for log in self.replicas.logs if isinstance(log, LogUnit)]
         self._read = Read(terms, self.replicas)
@@ -187,7 +188,7 @@ class GroupsReading:
         if found.unknown_count:
             why = "not at the paths, or not readable" if self.replicas.unread_ends else "not at the paths"
             if self.replicas.has_unknown_past:
-                why = "not at the paths, not readable, or without a record up to that time"
+                why = "not at the paths, not readable, without a record up to that time, or committed past the log end"
             words.append(f"the lag on {counted(found.unknown_count, 'committed partition')}: {why}")
         return words
 

@@ -61,6 +61,8 @@ def compare(first: State, second: State) -> Compared:
 
 
 def _why_apart(one: KnownPartition, other: KnownPartition) -> str | None:
+    if one.cluster_id is not None and other.cluster_id is not None and one.cluster_id != other.cluster_id:
+        return "the cluster ids differ"
     if one.topic_id is not None and other.topic_id is not None and one.topic_id != other.topic_id:
         return "the topic ids differ"
     if one.is_compacted or other.is_compacted:

@@ -156,16 +156,16 @@ class _Planner:
         paths = (
             [path for log_dir in target.log_dirs for path in log_dir.partitions] if target.log_dirs else [target.path]
         )
-        node_ids: dict[Path, int | None] = {}
+        owners: dict[Path, tuple[int | None, str | None]] = {}
         for path in paths:
             parsed = parse_partition_dir(path.name)
             if parsed is None or parsed[2] is not None:
                 continue  # a replica that is being moved is verified at its new place, and deleted ones are not served
-            if path.parent not in node_ids:
+            if path.parent not in owners:
                 around = path.parent / layout.META_PROPERTIES
-                node_ids[path.parent] = meta_properties.node_id_in(around if around.is_file() else None)
+                owners[path.parent] = meta_properties.ids_in(around if around.is_file() else None)[:2]
             try:
-                self._replica(path, *parsed[:2], node_ids[path.parent])
+                self._replica(path, *parsed[:2], owners[path.parent])
             except FileChanged:
                 continue  # a broker deleted it
             except KafkaLogError as error:
@@ -175,7 +175,7 @@ class _Planner:
                 self._findings.append(finding_of(error, location_of_directory(path)))
         self._roots.append(str(target.path.absolute()))
 
-    def _replica(self, path: Path, topic: str, number: int, node_id: int | None) -> None:
+    def _replica(self, path: Path, topic: str, number: int, owner: tuple[int | None, str | None]) -> None:
         partition = read_partition(path)
         inode = path.stat().st_ino
         base_offsets, sizes = _base_offsets_and_sizes(partition)
@@ -200,7 +200,8 @@ class _Planner:
         partition_id = self._state.keep_partition(
             known if is_same else None,
             path=name,
-            node_id=node_id,
+            node_id=owner[0],
+            cluster_id=owner[1],
             topic=topic,
             partition=number,
             topic_id=topic_id,

@@ -23,12 +23,13 @@ from format.location import Location
 from format.rows.record_rows import Row
 
 #: "kscr", and the version of the tables.
-_APPLICATION_ID, _VERSION = 0x6B736372, 1
+_APPLICATION_ID, _VERSION = 0x6B736372, 2
 _TABLES = """
 CREATE TABLE partitions (
     id INTEGER PRIMARY KEY,
     path TEXT NOT NULL UNIQUE,
     node_id INTEGER,
+    cluster_id TEXT,
     topic TEXT NOT NULL,
     partition INTEGER NOT NULL,
     topic_id TEXT,
@@ -124,6 +125,7 @@ class KnownPartition(msgspec.Struct, frozen=True):
     id: int
     path: str
     node_id: int | None
+    cluster_id: str | None
     topic: str
     partition: int
     topic_id: str | None

@@ -20,7 +20,7 @@ from format.log.read_records import record_tables
 from format.node.log_dir import Checkpoints, Kind
 from format.node.partition import NOT_A_SEGMENT_NAME, Partition, read_partition
 from format.node.partition_surroundings import unread_findings
-from format.node.target import Target
+from format.node.target import Target, require_one_cluster
 from format.scan.progress import Advance
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
@@ -315,6 +315,7 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
         self.ids.partitions -= incomplete  # a producer may have its coordinator in what was not read
 
     def _units(self, topics: frozenset[str], limits: Limits) -> Iterator[Unit]:
+        require_one_cluster(self.targets, limits)
         for target in self.targets:
             for found in _partitions_at(target, limits):
                 if isinstance(found, Finding):

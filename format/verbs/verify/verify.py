@@ -108,6 +108,31 @@ def check_node_log_dirs(log_dirs: Iterable[LogDir], limits: Limits) -> Iterator[
                 break
 
 
+def log_dirs_of_nodes(log_dirs: Iterable[LogDir], limits: Limits) -> dict[str, list[str]]:
+    """By log directory, those that its node uses, itself too; without copies of one log directory."""
+    owned = _owned(log_dirs, limits)
+    return {
+        str(log_dir.path): [
+            str(each.path) for each, other in owned if each.path == log_dir.path or owner.is_beside(other)
+        ]
+        for log_dir, owner in owned
+    }
+
+
+def other_clusters(targets: Iterable[Target], limits: Limits) -> Iterator[str]:
+    """Notes about log directories of other clusters than the first one, one for each cluster: nothing is compared."""
+    first: tuple[str, Path] | None = None
+    seen: set[str] = set()
+    for log_dir, owner in _owned((each for target in targets for each in target.log_dirs), limits):
+        if owner.cluster_id is None or owner.cluster_id in seen:
+            continue
+        seen.add(owner.cluster_id)
+        if first is None:
+            first = owner.cluster_id, log_dir.path
+        else:
+            yield (f"{log_dir.path} against {first[1]}: they are of two clusters, {owner.cluster_id} and {first[0]}")
+
+
 def replicas_elsewhere(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path, frozenset[TopicPartition]]:
     """By log directory, the partitions that lie in the other log directories of the same node."""
     if len(log_dirs) < 2:
@@ -185,7 +210,17 @@ def _read_properties(limits: Limits, path: Path) -> meta_properties.MetaProperti
         return None
 
 
-__all__ = ["Coverage", "Level", "Verified", "VerifyScan", "VerifyTerms", "verify", "verify_all", "verify_nodes"]
+__all__ = [
+    "Coverage",
+    "Level",
+    "Verified",
+    "VerifyScan",
+    "VerifyTerms",
+    "other_clusters",
+    "verify",
+    "verify_all",
+    "verify_nodes",
+]
 
 #: What a run of each level does not check.
 NOT_CHECKED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -9,18 +10,22 @@ from typing import Any
 
 import pytest
 
-from format.errors import FileChanged, NotALogDir
+from format.errors import FileChanged, InputError, NotALogDir
 from format.io import live_broker
 from format.io.session import entries_of
 from format.node import log_dir as log_dir_module
 from format.node import partition as partition_module
 from format.node.log_dir import Kind
 from format.node.partition import listed_files
-from format.node.target import Target, target_at, targets_at
+from format.node.target import Target, require_one_cluster, target_at, targets_at
+from format.verbs.groups.group_list import GroupTerms
+from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import ls
+from format.verbs.txns.txns import Transactions, TransactionTerms
 from format.verbs.verify.verify import VerifyTerms, bytes_to_verify, verify
 from format.verbs.verify.walk import Level
 from tests.building import batches, write_segment
+from tests.metadata_logs import write_node
 
 
 @pytest.fixture
@@ -192,3 +197,20 @@ def test_what_lies_around_several_paths_is_listed_once(broker: Path, looked_at: 
     logs = targets_at(sorted(next(iter(partitions)).path.glob("*.log")) * 2)
     assert len({id(each.surroundings.partition(each.path)) for each in logs}) == 1
     assert set(looked_at.values()) == {1}
+
+
+def test_paths_of_two_clusters_are_refused_where_one_is_asked(tmp_path: Path) -> None:
+    """Their logs have the same names: groups and txns took one for a replica of the other."""
+    nodes = [write_node(tmp_path / f"node-{each}", each, f"cluster-{each % 2}") for each in (1, 2, 3)]
+    for each in nodes:
+        (each / "__consumer_offsets-0").mkdir()
+    (tmp_path / "alone").mkdir()
+    require_one_cluster([Target(nodes[0]), Target(nodes[2]), Target(tmp_path / "alone", Kind.LOG_DIR)])
+    words = f"of the cluster cluster-0, and {nodes[0]} of cluster-1: give the paths of one cluster"
+    for second in (nodes[1], nodes[1] / "__consumer_offsets-0"):
+        targets = [Target(nodes[0]), Target(second)]
+        for ask in (require_one_cluster, lambda each: GroupsReading(each, GroupTerms())):
+            with pytest.raises(InputError, match=re.escape(words)):
+                ask(targets)
+        with pytest.raises(InputError, match=re.escape(words)):
+            list(Transactions(tuple(targets)).read(TransactionTerms(0)))

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 
 from format.errors import InputError
+from format.findings import Severity
 from format.internal_topics.schema import schema_of
 from format.layout import CONTROL_BIT, CONTROL_KEY, CONTROL_TYPES
 from format.limits import DEFAULT_LIMITS
 from format.node.partition import read_partition
 from format.node.target import Target
-from format.state.metadata_log import MetadataState, metadata_sources, read_metadata
+from format.state.metadata_log import MetadataState, Until, metadata_sources, read_metadata
 from tests.building import batch
 from tests.format.internal_topics.message_encoder import UNKNOWN_TAGS, encode, zero_message
-from tests.metadata_logs import write_metadata_log, write_node
+from tests.metadata_logs import write_metadata_log, write_node, write_snapshot
 
 _RAFT_TYPES = [each for each in CONTROL_TYPES if each not in ("ABORT", "COMMIT")]
 
@@ -69,3 +70,18 @@ def test_an_empty_meta_properties_is_not_of_zookeeper(data_dir: Path, tmp_path: 
     (tmp_path / "node" / "meta.properties").write_bytes(b"")
     with pytest.raises(InputError, match=r"there is no __cluster_metadata-0 with a log or a snapshot here$"):
         metadata_sources([Target(tmp_path / "node")], DEFAULT_LIMITS)
+
+
+def test_records_that_only_a_snapshot_has_are_missing_before_it(tmp_path: Path) -> None:
+    """A node starts by the snapshot, and goes on. What was between it and the log's end, and when, is not known."""
+    metadata = write_metadata_log(write_node(tmp_path, 1), extra_topics=2)
+    write_snapshot(metadata, 9, 1)
+    partition = read_partition(metadata)
+    assert read_metadata(partition).findings == []
+    assert read_metadata(partition, Until(offset=3)).findings == []
+    for until, watch in ((Until(offset=5), None), (None, lambda *_: None)):
+        state = read_metadata(partition, until, watch=watch)
+        (missing,) = state.findings
+        assert (missing.code, missing.severity, missing.location.offset) == ("metadata-incomplete", Severity.WARNING, 4)
+        assert "no file has the records 4 to 8" in missing.message
+        assert state.is_damaged

@@ -455,6 +455,26 @@ def test_voters_of_before_elect_where_too_few_have_their_change(tmp_path: Path) 
     )
 
 
+def test_each_candidate_asks_the_voters_of_its_own_log(tmp_path: Path) -> None:
+    """Node 2 led, and wrote that node 4 votes; no other node has that. As 4.3.1 does."""
+    for node_id, count in ((1, 0), (2, 2), (3, 2)):
+        log = write_node(tmp_path / f"node-{node_id}", node_id, directory=NAMES[node_id])
+        write_snapshot(write_metadata_log(log, extra_topics=count), 0, 0, NAMES)
+    path = tmp_path / "node-2" / "__cluster_metadata-0" / f"{0:020}.log"
+    path.write_bytes(path.read_bytes() + control_batch(4, voters_records({**NAMES, 4: "four"})))
+    found = result(tmp_path, 1, 2, 3)
+    assert found.quorum.can_lead == {2: True, 3: True, 1: False}
+    assert "Nodes 2 and 3 can lead. " in words_of(found)
+    found = result(tmp_path, 1, 2)
+    assert (found.quorum.can_lead, found.quorum.is_intact) == ({2: None, 1: None}, None)
+    assert words_of(found).startswith(
+        "No leader can be elected without node 3 or node 4: of the 4 voters of the dynamic quorum, only nodes 1 and 2 "
+    )
+    found = result(tmp_path, 1, 3)
+    assert (found.quorum.can_lead, found.quorum.is_intact) == ({3: True, 1: None}, True)
+    assert "Whether node 1 can lead depends on node 2." in words_of(found)
+
+
 # -- changes that are lost -------------------------------------------------------------------------------------
 
 
@@ -525,6 +545,18 @@ def test_a_replica_on_a_node_that_has_none_by_the_metadata(tmp_path: Path, epoch
     assert (words in words_of(found)) == is_lost
     assert [each["kind"] for each in rows_of(found, LOST_CHANGE)] == ["replica"] * is_lost
     assert [each.message for each in found.findings()] == ["the metadata assigns no replica to node 2"] * is_lost
+
+
+def test_the_disks_of_a_node_that_are_not_here_are_named(tmp_path: Path) -> None:
+    """They may have changes that the metadata lacks."""
+    made(tmp_path, {1: 4}, voters=(1,))
+    disks = [write_node(tmp_path / name, 1, directory=name) for name in ("node-1", "disk-2")]
+    found = quorum([Target(disks[0])])
+    ids = [topic_id_of("node-1"), topic_id_of("disk-2"), topic_id_of("disk-3")]
+    found.quorum.state.image.brokers[1] = {"logDirs": ids}
+    assert "2 of the 3 log directories of node 1: not here" in list(found.not_checked())
+    found.quorum.state.image.brokers[1] = {"logDirs": ids[:1]}
+    assert not any("log director" in each for each in found.not_checked())
 
 
 def test_directories_of_another_cluster_prove_nothing(tmp_path: Path) -> None:

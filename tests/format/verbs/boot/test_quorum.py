@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from format.files.meta_properties import is_of_zookeeper
 from format.limits import DEFAULT_LIMITS
 from format.state.cluster_image import ClusterImage
 from format.verbs.boot import quorum
-from format.verbs.boot.boot import boot, refusal_findings
+from format.verbs.boot.boot import LAST_WITH_ZOOKEEPER, boot, refusal_findings
 from format.verbs.boot.identity import NodeIdentity
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata
-from tests.oracle.boot_mutations.node import METADATA, Node, copied_node, cut
+from tests.oracle.boot_mutations.node import CLEAN_MARK, METADATA, UNIQUE, Node, copied_node, cut
+from tests.oracle.zookeeper_trials import make_zookeeper_node
 
 TERMS = BootTerms(version=(4, 3))
 NOTHING = "A 4.3 controller would start."
@@ -38,6 +40,30 @@ def both(data_dir: Path, tmp_path: Path) -> Node:
 
 def said(node: Node, terms: BootTerms = TERMS) -> str:
     return sentence(boot(node.log_dirs, terms), terms)
+
+
+def test_an_empty_metadata_directory_makes_no_node_of_kraft(node: Node) -> None:
+    """A 3.9 broker with ZooKeeper leaves it alone, and loads all logs."""
+    log_dir = make_zookeeper_node(node).first
+    node.partition(METADATA).mkdir()
+    assert is_of_zookeeper([log_dir])
+    result = boot([log_dir], BootTerms(version=LAST_WITH_ZOOKEEPER))
+    assert not [step for step in result.steps if step.action is Action.RENAME or METADATA in str(step.path)]
+    assert not [each for each in refusal_findings(log_dir, DEFAULT_LIMITS) if each.code == "replica-stray"]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_the_end_of_a_future_replica_is_not_lost_where_the_current_one_has_it(node: Node, is_whole: bool) -> None:
+    """4.3.1 cut it, and copied the rest again from the current replica."""
+    future = node.second() / f"orders-1.{UNIQUE}-future"
+    shutil.copytree(node.partition("orders-1"), future)
+    shutil.copy(node.first / "replication-offset-checkpoint", node.log_dirs[1])
+    for each in (future,) if is_whole else (future, node.partition("orders-1")):
+        cut(log := max(each.glob("*.log")), log.stat().st_size - 5)
+    (node.first / CLEAN_MARK).unlink()
+    lost = {step.path.parent: step.lost_offsets for step in boot(node.log_dirs, TERMS).having(Action.TRUNCATE)}
+    assert (lost[future] is None) == is_whole
+    assert is_whole or lost[future] == lost[node.partition("orders-1")]
 
 
 def stray(node: Node) -> None:

@@ -86,6 +86,15 @@ def test_bytes_that_stay_after_the_last_batch_are_named() -> None:
     assert sentence(BootResult(steps=[step]), BootTerms()) == words
 
 
+def test_a_future_replica_is_named_as_such() -> None:
+    """A log directory may have a name that ends so, too."""
+    name = f"{0:020}.log"
+    for directory, words in (("/logs/orders-0.0123-future", "the future replica of "), ("/disk-future/orders-0", "")):
+        step = Step(Action.TRUNCATE, Path(directory, name), "orders", 0, bytes=9)
+        said = sentence(BootResult(steps=[step]), BootTerms())
+        assert said == f"A 4.4 broker would start: it truncates 9 bytes of {words}orders-0."
+
+
 def test_a_future_replica_that_is_cut_is_named_loudly() -> None:
     step = Step(Action.TRUNCATE, Path("/logs/orders-0.0123-future"), "orders", 0, offset=0)
     words = "it then cuts the future replica of orders-0 to the empty log (copy it before)."

@@ -19,9 +19,10 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.scan import read_log
 from format.verbs.diff.diff import PartitionResult, diff, evidence, sentence
-from format.verbs.diff.replica_log import matched
+from format.verbs.diff.replica_log import Matching, matched
 from tests.building import batch, forbid_reading, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
+from tests.metadata_logs import write_node
 
 
 def compare(directory: Path, *replicas: ModelReplica, jobs: int = 1) -> PartitionResult:
@@ -55,11 +56,20 @@ def test_logs_of_two_clusters_are_no_replicas(tmp_path: Path) -> None:
         for name in ("__cluster_metadata-0", "orders-0", "orders-1"):
             ModelReplica(plain(3 + number)).write(tmp_path / cluster, name)
         (tmp_path / cluster / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster}\n")
-    items = list(diff([Target(tmp_path / "cluster-a"), Target(tmp_path / "cluster-b")]))
-    assert not [each for each in items if isinstance(each, PartitionResult)]
-    (found,) = [each for each in items if isinstance(each, Finding)]
-    assert found.code == "topic-id-conflict"
-    assert "the cluster id is cluster-b" in found.message
+    for name in ("", "__cluster_metadata-0"):
+        (matching,) = list(diff([Target(tmp_path / "cluster-a" / name), Target(tmp_path / "cluster-b" / name)]))
+        assert isinstance(matching, Matching)
+        assert matching.not_checked()[0].endswith("they are of two clusters, cluster-b and cluster-a")
+        assert sum("two clusters" in each for each in matching.not_checked()) == 1
+
+
+def test_a_copy_of_a_node_from_before_its_topic_was_made_again_is_no_damage(tmp_path: Path) -> None:
+    for name, letter in (("live", "B"), ("backup", "C")):
+        ModelReplica(plain(3)).write(write_node(tmp_path / name, 1))
+        (tmp_path / name / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {letter * 21}A\n")
+    (matching,) = list(diff([Target(tmp_path / "live"), Target(tmp_path / "backup")]))
+    assert isinstance(matching, Matching)
+    assert matching.not_checked()[0].endswith("both are of node 1, and of two topics of one name")
 
 
 def test_the_same_bytes_are_identical(tmp_path: Path) -> None:

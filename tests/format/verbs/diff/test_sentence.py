@@ -45,6 +45,19 @@ def test_nothing_is_lost_only_if_every_assigned_replica_is_here(tmp_path: Path) 
     assert (row["leader"], row["isr"], row["eligible_leader_replicas"]) == (None, [1, 2], None)
 
 
+def test_no_election_decides_between_the_directories_of_one_node(tmp_path: Path) -> None:
+    """A log and its backup."""
+    for name, replica in (("backup", SHORT), ("live", LONG)):
+        replica.write(write_node(tmp_path / name, 1), "orders-0")
+    paths = [tmp_path / name / "orders-0" for name in ("backup", "live")]
+    (result,) = [each for each in diff([Target(each) for each in paths]) if isinstance(each, PartitionResult)]
+    assert sentence(result) == (
+        f"orders-0  {paths[0]} is behind {paths[1]} from offset 30 on · "
+        f"{paths[0]} lacks 6 not known as committed (30–35) · all are of node 1: no election decides between them"
+    )
+    assert (row_of(result)["elect_node_id"], row_of(result)["lost_if_elected"]) == (None, None)
+
+
 def test_a_leader_that_begins_later_makes_the_others_delete(tmp_path: Path) -> None:
     later = ModelReplica(plain(10, first=6), high_watermark=27, segment_starts=(6,))
     verdict(tmp_path, {1: SHORT, 2: later}, replicas=(1, 2), isr=(1, 2), leader=-1)

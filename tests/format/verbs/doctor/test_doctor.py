@@ -136,6 +136,11 @@ def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path
     os.truncate(log, end)  # one batch is left
     assert "node-older" in codes(made, older)
     assert "node-older" not in codes(made, shutil.copytree(made, tmp_path / "copy"))
+    for place, name in ((older, "orders-0"), (made, "orders-1")):  # of the other directory of the node nothing is said
+        last = max((place / name).glob("*.log"))
+        last.write_bytes(b"")
+    (found,) = [each for each in diagnoses(made, older) if each.code == "node-older"]
+    assert "It lacks committed records of 1 partition, such as orders-0 " in found.sentence
 
 
 def test_the_intact_replica_is_named(tmp_path: Path) -> None:
@@ -220,7 +225,8 @@ def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None
         node(tmp_path / name, {"orders-0": {0: batches(count)}}, marks={"orders-0": 3 * count})
     [found] = [each for each in diagnoses(tmp_path / "now", tmp_path / "backup") if each.code == "replica-behind"]
     assert found.sentence.startswith(
-        f"{tmp_path}/backup/orders-0 lacks 12 committed offsets (12-23). Elect {tmp_path}/now/orders-0 of the"
+        f"{tmp_path}/backup/orders-0 lacks 12 committed offsets (12-23). Its logs here all have the node id 1, and "
+        "differ from offset 12 on: no election decides between them."
     )
 
 
@@ -246,6 +252,7 @@ def test_log_directories_of_two_clusters(tmp_path: Path) -> None:
     assert (found.code, found.severity, found.subject) == ("directory-foreign", Severity.ERROR, str(two))
     assert found.sentence == f"The log directory is of another cluster: its cluster.id is not that of {one}."
     assert made.looked_at.startswith("2 nodes, ")
+    assert made.not_known[0] == "groups and transactions: the paths are of several clusters"
 
 
 def test_replicas_of_equal_ends_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,3 +466,13 @@ def test_ranks_follow_urgency(tmp_path: Path) -> None:
     found = diagnoses(made)
     assert [each.rank for each in found] == [1, 2, 3]
     assert [each.code for each in found] == ["transaction-hangs", "records-lost", "tail-torn"]
+
+
+def test_the_next_command_names_all_disks_of_the_node(tmp_path: Path) -> None:
+    """boot of one disk takes what lies on the others for missing."""
+    disks = [node(tmp_path / name, {f"orders-{at}": SOUND}) for at, name in enumerate(("disk-1", "disk-2"))]
+    other = node(tmp_path / "other", {"orders-0": SOUND}, node_id=2)
+    log = disks[1] / "orders-1" / f"{12:020}.log"
+    log.write_bytes(log.read_bytes()[:-5])
+    [found] = [each for each in diagnoses(*disks, other) if each.code == "tail-torn"]
+    assert found.command == f"kafkalog boot {disks[0]} {disks[1]}"

@@ -287,9 +287,8 @@ def test_the_lag_before_the_first_batch_that_is_left_is_not_known(tmp_path: Path
     answer = Answer(tmp_path, terms=GroupTerms(until=BASE_TIMESTAMP + 30_000))
     assert [(row["offset"], row["log_end_offset"], row["lag"]) for row in answer.offsets] == [(9, None, None)] * 2
     assert answer.groups["a"]["partitions_without_lag"] == 2
-    assert answer.not_checked == [
-        "the lag on 2 committed partitions: not at the paths, not readable, or without a record up to that time"
-    ]
+    (note,) = answer.not_checked
+    assert note.startswith("the lag on 2 committed partitions: not at the paths, not readable, without a record up to")
     later = Answer(tmp_path, terms=GroupTerms(until=BASE_TIMESTAMP + 60_000))
     assert [row["log_end_offset"] for row in later.offsets] == [1, 101]
 

@@ -107,6 +107,18 @@ def test_what_is_odd_is_sorted_first(tmp_path: Path) -> None:
 
 
 def test_of_a_time_in_the_past_nothing_is_said(tmp_path: Path) -> None:
+    """Neither that the group would be reset, nor that it is not behind."""
     answer = Answer(_node(tmp_path, 4, 25, first=5), terms=GroupTerms(until=BASE_TIMESTAMP + 30))
-    assert _said(answer) == [(4, 6, None), (25, 0, None)]
+    assert _said(answer) == [(4, 6, None), (25, None, None)]
     assert "auto.offset.reset" not in answer.sentences
+    assert answer.groups["a"]["partitions_without_lag"] == 1
+    assert answer.not_checked[-1].endswith("or committed past the log end")
+
+
+def test_a_commit_shows_that_the_log_of_then_reached_it(tmp_path: Path) -> None:
+    """The clock of the producer was ahead: by the timestamps the log ended at 10."""
+    node = _node(tmp_path, 12)
+    later = batch(10, [b"x"] * 10, timestamp=BASE_TIMESTAMP + 60_000)
+    with (node / "orders-0" / f"{0:020}.log").open("ab") as log:
+        log.write(later)
+    assert _said(Answer(node, terms=GroupTerms(until=BASE_TIMESTAMP + 30))) == [(12, 0, None)]

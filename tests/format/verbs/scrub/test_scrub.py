@@ -401,6 +401,17 @@ def test_compacted_logs_and_other_topics_are_not_compared(
     assert set(result.apart) == {"orders-0", "payments-0"}
 
 
+def test_two_clusters_are_not_compared(node: Path, tmp_path: Path, compared: Callable[[Path, Path], Compared]) -> None:
+    """The topic id of the metadata log is the same in every cluster."""
+    other = tmp_path / "other"
+    shutil.copytree(node, other)
+    write_segment(other / "payments-0", 0, batches(5))
+    for place, cluster_id in ((node, "one"), (other, "two")):
+        (place / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster_id}\n")
+    result = compared(node, other)
+    assert (result.partition_count, set(result.apart.values())) == (0, {"the cluster ids differ"})
+
+
 def test_a_state_that_another_process_writes_can_be_read(state_path: Path, one_pass: Pass) -> None:
     one_pass()
     with writing_state(str(state_path)) as writer, reading_state(str(state_path)) as reader:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
+from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
-from format.verbs.verify.verify import VerifyTerms, verify_all
+from format.verbs.verify.verify import VerifyTerms, other_clusters, verify_all
+from tests.metadata_logs import write_node
 from tests.oracle.boot_mutations.node import Node, copied_node
 
 
@@ -48,3 +50,12 @@ def test_copies_of_one_directory_are_not_taken_for_two(node: Node, with_ids: boo
     shutil.copytree(node.first, node.work / "backup")
     node.log_dirs.append(node.work / "backup")
     assert not [each for each in found(node) if "Duplicate" in each.message]
+
+
+def test_log_directories_of_two_clusters_are_named(tmp_path: Path) -> None:
+    nodes = [write_node(tmp_path / f"node-{each}", each, f"cluster-{each % 2}") for each in (1, 2, 3, 4)]
+    for each in nodes:
+        (each / "orders-0").mkdir()
+    words = f"{nodes[1]} against {nodes[0]}: they are of two clusters, cluster-0 and cluster-1"
+    assert list(other_clusters(map(Target, nodes), DEFAULT_LIMITS)) == [words]
+    assert list(other_clusters([Target(nodes[0]), Target(nodes[2])], DEFAULT_LIMITS)) == []
