@@ -258,7 +258,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         for log in every_log_of(partition):
             base_offset = log.location.base_offset or 0
             if not selection.excludes_segment(base_offset, log.next_base_offset):
-                yield served(log, base_offset, begin, to)
+                yield replace(served(log, base_offset, begin, to), is_increment=True)
 
     def _cut(self, log: ServedLog) -> tuple[ServedLog, ...]:
         """The log, to be read in parts, unless little of it is at or after the first offset."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
@@ -138,6 +139,21 @@ def test_a_damaged_batch_does_not_end_the_reading(tmp_path: Path, monkeypatch: p
     write_segment(tmp_path / "t-0", 0, [contents[0], bytes(wrong), *contents[2:]])
     (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 12\n")
     assert _offsets(tmp_path / "t-0") == {"t-0": [0, 1, 2, 6, 7, 8, 9, 10, 11]}
+
+
+@pytest.mark.parametrize("range_bytes", ["100", "8MiB"])
+def test_records_of_a_repeated_batch_are_read_once(tmp_path: Path, range_bytes: str) -> None:
+    """As dump does: a part of the log was appended to it, and its batches are there a second time."""
+    contents = batches(6)
+    log = write_segment(tmp_path / "t-0", 0, [*contents[:4], *contents[1:4], *contents[4:]])
+    size = len(contents[0])
+    log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", 3 * n + 2, size * n) for n in range(1, 4)))
+    options = {"columnNameOfCorruptRecord": "damage", "rangeBytes": range_bytes}
+    reader = _reader(tmp_path / "t-0", options)
+    rows = [row for share in reader.partitions() for each in reader.read(share) for row in each.to_pylist()]
+    assert [row["offset"] for row in rows if row["damage"] is None] == list(range(18))
+    said = [row["damage"] for row in rows if row["damage"] is not None]
+    assert said and all(each.startswith("offset-not-increasing: ") for each in said)  # noqa: PT018
 
 
 def test_directories_that_no_consumer_reads(tmp_path: Path) -> None:

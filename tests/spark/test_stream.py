@@ -144,6 +144,28 @@ def test_each_batch_is_streamed_once(tmp_path: Path) -> None:
     assert found == list(range(0, end + 6, RECORDS_IN_A_BATCH))
 
 
+def test_damage_is_streamed_once(tmp_path: Path) -> None:
+    """Without an index each trigger reads the log from its start, and past the end of what it takes."""
+    contents = batches(30)
+    for number in (2, 15, 28):
+        contents[number] = contents[number][:-3] + b"xyz"
+    write_segment(tmp_path / "t-0", 0, [*contents[:20], bytes(30), *contents[20:]])
+    reader = _reader(tmp_path, columnNameOfCorruptRecord="damage", rangeBytes="400")
+    offset = reader.initialOffset()
+    found: list[tuple[int, str]] = []
+    for to in (7, 40, 46, 60, 61, 90):
+        for share in reader.partitions(offset, _with_end(offset, to)):
+            rows = [row for each in reader.read(share) for row in each.to_pylist()]
+            found += [(row["offset"], row["damage"].partition(":")[0]) for row in rows if row["damage"] is not None]
+        offset = _with_end(offset, to)
+    assert found == [
+        (6, "batch-crc-mismatch"),
+        (45, "batch-crc-mismatch"),
+        (60, "log-framing-broken"),
+        (84, "batch-crc-mismatch"),
+    ]
+
+
 def _with_end(offset: StreamOffset, to: int) -> StreamOffset:
     return {broker: {"t": {**topics["t"], "0": to}} for broker, topics in offset.items()}
 
