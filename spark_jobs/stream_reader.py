@@ -144,13 +144,20 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         self._last: StreamOffset = {}
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
-        """The offset at which a new query begins: of the first records in the logs, unless an option sets it."""
+        """The offset at which a new query begins: of the first records in the logs, unless an option sets it.
+
+        Raises BadOption where the option names a partition that is not there: what was meant would be read whole.
+        """
         begun: StreamOffset = {}
+        named = {key for key in self._options.starting if key[0]}
         for replica in self._replicas():
+            named.discard(replica.key)
             given = self._options.selection(Location(str(replica.path), *replica.key)).from_offset
             if given == LATEST:
                 given = replica.end_offset
             replica.place.put_offset(begun, replica.first_offset if given is None else max(given, replica.first_offset))
+        for topic, number in sorted(named):
+            raise BadOption(f"startingOffsets: there is no partition {topic}-{number} at the paths")
         self._last = in_order(begun)
         return self._last
 

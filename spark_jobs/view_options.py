@@ -110,11 +110,15 @@ class ReadOptions(msgspec.Struct, frozen=True):
         kinds = {self.value_as, self.key_as} - {None, "raw"}
         return bool(kinds) or self.schemas is not None or bool(self.schema_of)
 
+    def wants_topic(self, topic: str | None) -> bool:
+        """Whether a topic is selected by its name."""
+        if self.topics is not None and topic not in self.topics:
+            return False
+        return self.topic_pattern is None or re.fullmatch(self.topic_pattern, topic or "") is not None
+
     def wants_partition(self, location: Location) -> bool:
         """Whether the partition at a location is selected."""
-        if self.topics is not None and location.topic not in self.topics:
-            return False
-        if self.topic_pattern is not None and re.fullmatch(self.topic_pattern, location.topic or "") is None:
+        if not self.wants_topic(location.topic):
             return False
         if self.assigned is not None and (location.topic, location.partition) not in self.assigned:
             return False
@@ -271,7 +275,7 @@ def _set(name: str, value: str) -> frozenset[str]:
 
 
 def _numbers(name: str, value: str) -> frozenset[int]:
-    words = _listed(name, value)
+    words = _some(name, value)
     if not all(each.isascii() and each.isdigit() for each in words):
         raise BadOption(f"the option {name} is {value}; it must be numbers from 0 on, separated by commas")
     return frozenset(map(int, words))

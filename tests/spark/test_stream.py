@@ -278,6 +278,12 @@ def test_where_a_stream_begins(tmp_path: Path) -> None:
     assert _offsets(some, some.initialOffset(), some.latestOffset({}, None)) == _all("t", 0, 50, 60)
 
 
+def test_a_stream_does_not_begin_at_a_partition_that_is_not_there(tmp_path: Path) -> None:
+    _append(tmp_path / "t-0", 0, 0, 2)
+    with pytest.raises(BadOption, match="startingOffsets: there is no partition t-1 at the paths"):
+        _reader(tmp_path, startingOffsets='{"t": {"0": 3, "1": 3}}').initialOffset()
+
+
 def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
     if find_spec("pyspark.sql.streaming.datasource") is None:
         with pytest.raises(BadOption, match=r"needs Spark 4\.2"):
