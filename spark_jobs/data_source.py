@@ -111,6 +111,9 @@ def _simple(sql: str) -> str:
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
     columns = columns_of_view(options.view, options.corrupt_column, decodes=options.decodes)
+    others = columns_of_view(options.view, decodes=options.decodes)
+    if options.corrupt_column is not None and _spelled(others, [options.corrupt_column])[0] in others:
+        raise BadOption(f"the option columnNameOfCorruptRecord is {options.corrupt_column}, which is another column")
     named = _spelled(columns, options.columns)
     unknown = [name for name in named if name not in columns]
     if unknown or len(set(named)) < len(named):

@@ -236,6 +236,7 @@ def test_options_of_sparks_kafka_source_are_accepted_or_answered() -> None:
         ({"isolationLevel": "read_committed", "includeControl": "true"}, "leave out includeControl"),
         ({"isolationLevel": "read_committed", "upTo": "logEnd"}, "leave out upTo"),
         ({"kafka.isolation.level": "read_committed", "includeBelowLogStart": "true"}, "leave out includeBelowLogStart"),
+        ({"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "give one of them"),
         ({"view": "segments", "kafka.isolation.level": "read_committed"}, "is for the view records, not for segments"),
     ):
         with pytest.raises(BadOption, match=words):
