@@ -51,6 +51,10 @@ class KafkaLogDataSource(DataSource):
             raise BadOption("startingOffsets is latest: that is for readStream")
         if options.view != "records" and (options.reads_below_log_start or options.reads_to_log_end):
             raise BadOption(f"the view {options.view} has all that is there: leave out includeBelowLogStart and upTo")
+        if options.view == "findings" and options.starting:
+            raise BadOption(
+                "the view findings has all that is there: leave out startingOffsets, which a stream may have"
+            )
         return KafkaLogReader(options, _checked(schema, options), schema.names)
 
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusedStream:  # noqa: N802 (Spark's name)

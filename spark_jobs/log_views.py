@@ -143,6 +143,19 @@ def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> It
         yield rows.append_column("path", arrow_columns.constant(location.path, rows.num_rows, "string"))
 
 
+def damage(item: Item, options: ReadOptions) -> Iterator[Finding]:
+    """The findings of reading a log and its records, as dump has them."""
+    part = log_part_of(item)
+    log = part.of.log
+    selection = _selection(options, log)
+    for chunk, is_inside, found in _chunks(part, selection, lambda each: None):
+        yield from found
+        which = LogChunk(chunk, log.location, is_inside & selection.batches(chunk.table)).readable
+        for table in record_tables(chunk, which=which, location=log.location):
+            broken = (finding_of(problem.error, log.location) for problem in table.problems)
+            yield from (each for each in broken if _counts(log, each))
+
+
 def records(
     item: Item,
     options: ReadOptions,

@@ -28,6 +28,7 @@ from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.verbs.groups.replicas import log_end_of
+from format.wording import listed
 from spark_jobs import planning
 from spark_jobs.log_views import ServedLog
 from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths
@@ -80,7 +81,7 @@ _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
 #: A directory whose time is so old when it is listed has another time when it changes again.
 _SETTLED_NS = 2 * 10**9
 #: The views that a stream can read: what is appended to a log is rows of its own in them.
-_STREAMED = ("records", "batches")
+_STREAMED = ("records", "batches", "findings")
 
 
 class DataLost(KafkaLogError):
@@ -128,7 +129,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
     def __init__(self, options: ReadOptions, schema: pa.Schema, names: Sequence[str] = ()) -> None:
         if options.view not in _STREAMED:
-            raise BadOption(f"readStream reads the views {' and '.join(_STREAMED)}, not the view {options.view}")
+            raise BadOption(f"readStream reads the views {listed(_STREAMED)}, not the view {options.view}")
         if options.ending:
             raise BadOption("a stream has no endingOffsets")
         if options.is_committed:

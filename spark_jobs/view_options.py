@@ -41,9 +41,8 @@ _OF_CATALOG = frozenset(
 _OF_TOPICS = ("subscribe", "subscribePattern", "assign", "topics")
 #: The views that an option is for, where it does nothing in the others.
 _VIEWS_OF = {
-    **dict.fromkeys(
-        ("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp"), ("records", "batches")
-    ),
+    "startingOffsets": ("records", "batches", "findings"),
+    **dict.fromkeys(("endingOffsets", "startingTimestamp", "endingTimestamp"), ("records", "batches")),
     "mode": ("records", "batches"),
     "pathGlobFilter": ("records", "batches", "index_entries"),
     "level": ("batches",),

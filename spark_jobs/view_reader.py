@@ -423,6 +423,8 @@ class KafkaLogReader(DataSourceReader):
             elif options.view == "transactions":
                 rows = transactions(unit, self._coordinator_records(), self._query.terms)
                 yield from _in_batches(rows, _ROWS_IN_A_BATCH, TRANSACTION)
+            elif isinstance(unit, LogUnit):  # in a stream
+                yield from _in_batches(log_views.damage(item, options), _FINDINGS_IN_A_BATCH)
             else:
                 yield from _in_batches(findings(unit, self._query.compacted_topics), _FINDINGS_IN_A_BATCH)
         except UnreadableFile as error:

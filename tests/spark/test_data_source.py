@@ -484,10 +484,7 @@ def test_options_that_cannot_be_say_so() -> None:
         ({"path": "x", "valueAs": "thrift"}, "the option valueAs is thrift; it may be auto, raw, string"),
         ({"path": "x", "schemaOf": "orders"}, "is not TOPIC=FILE"),
         ({"path": "x", "view": "batches", "valueAs": "auto"}, "valueAs is for the view records, not for batches"),
-        (
-            {"path": "x", "view": "findings", "startingOffsets": "5"},
-            "is for the views records and batches, not for find",
-        ),
+        ({"path": "x", "view": "offsets", "startingOffsets": "5"}, "records, batches and findings, not for offsets"),
         (
             {"path": "x", "view": "segments", "endingTimestamp": "5"},
             "is for the views records and batches, not for seg",

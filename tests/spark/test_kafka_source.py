@@ -246,6 +246,7 @@ def test_options_of_sparks_kafka_source_are_accepted_or_answered() -> None:
         ({"startingOffsets": '{"t": {"0": -1}}'}, "that is for readStream"),
         ({"view": "batches", "includeBelowLogStart": "true"}, "the view batches has all that is there"),
         ({"view": "segments", "upTo": "logEnd"}, "the view segments has all that is there"),
+        ({"view": "findings", "startingOffsets": "5"}, "the view findings has all that is there"),
     ):
         source = KafkaLogDataSource({"path": "x", **options})
         with pytest.raises(BadOption, match=words):
