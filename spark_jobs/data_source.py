@@ -51,6 +51,10 @@ class KafkaLogDataSource(DataSource):
             raise BadOption("startingOffsets is latest: that is for readStream")
         if options.view != "records" and (options.reads_below_log_start or options.reads_to_log_end):
             raise BadOption(f"the view {options.view} has all that is there: leave out includeBelowLogStart and upTo")
+        if options.view == "findings" and options.starting:
+            raise BadOption(
+                "the view findings has all that is there: leave out startingOffsets, which a stream may have"
+            )
         return KafkaLogReader(options, _checked(schema, options), schema.names)
 
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader | RefusedStream:  # noqa: N802 (Spark's name)
@@ -111,6 +115,9 @@ def _simple(sql: str) -> str:
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:
     columns = columns_of_view(options.view, options.corrupt_column, decodes=options.decodes)
+    others = columns_of_view(options.view, decodes=options.decodes)
+    if options.corrupt_column is not None and _spelled(others, [options.corrupt_column])[0] in others:
+        raise BadOption(f"the option columnNameOfCorruptRecord is {options.corrupt_column}, which is another column")
     named = _spelled(columns, options.columns)
     unknown = [name for name in named if name not in columns]
     if unknown or len(set(named)) < len(named):

@@ -23,7 +23,14 @@ from format.rows.decoded_rows import decoded_tables
 from format.rows.record_rows import BoolColumn, RowValues, bounded_parts
 from format.scan.header_records import answered_by_headers, records_of_headers
 from format.scan.protocol import LogUnit
-from format.scan.read_log import IntactElsewhere, crc_findings, damage_finding
+from format.scan.read_log import (
+    IntactElsewhere,
+    LogChunk,
+    OverlapFindings,
+    RepeatFindings,
+    crc_findings,
+    damage_finding,
+)
 from format.scan.selection import CommittedView, Selection
 from spark_jobs.planning import Item, LogPart, log_part_of
 from spark_jobs.schemas import BROKER_ID, DETAILS, times
@@ -43,10 +50,15 @@ ReportDamage = Callable[[Finding], None]
 
 
 class ServedLog(LogUnit, frozen=True):
-    """A log, and the offsets to read from it: from ``from_offset`` to before ``to_offset``; None for no bound."""
+    """A log, and the offsets to read from it: from ``from_offset`` to before ``to_offset``; None for no bound.
+
+    With ``is_increment``, damage counts only where it begins at one of these offsets: a stream reads the others at
+    other times, and may come past their damage on its way.
+    """
 
     from_offset: int | None = None
     to_offset: int | None = None
+    is_increment: bool = False
 
     def narrowed(self, selection: Selection) -> Selection:
         """What is selected of these offsets."""
@@ -60,6 +72,15 @@ class ServedLog(LogUnit, frozen=True):
         if self.to_offset is not None:
             keep = keep & (table.base_offset < self.to_offset)
         return keep
+
+
+def _counts(log: LogUnit, found: Finding) -> bool:
+    """Whether damage is to be reported. What the header of a damaged batch says of offsets may be wrong."""
+    if not isinstance(log, ServedLog) or not log.is_increment:
+        return True
+    at = found.lost_offsets[0] if found.lost_offsets else found.location.offset
+    at = (log.location.base_offset or 0) if at is None else at
+    return (log.from_offset is None or at >= log.from_offset) and (log.to_offset is None or at < log.to_offset)
 
 
 #: The columns of DETAILS that come from the record, not from its place.
@@ -86,7 +107,8 @@ def _chunks(
         start = max(start, log.whole_range(source, selection).start)
         if end is not None and start >= end:
             return
-        where, elsewhere = BatchRange(start), IntactElsewhere.of_log(log, DEFAULT_LIMITS)
+        where, elsewhere = BatchRange(start, read_from=0), IntactElsewhere.of_log(log, DEFAULT_LIMITS)
+        repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
         chunks = batch_chunks(source, where) if reads_bodies else header_chunks(source, where)
         for chunk in (known_batches(headers, source) for headers in chunks):
             position = chunk.table.position
@@ -94,12 +116,14 @@ def _chunks(
             damage = chunk.damage
             if end is not None and not is_inside.any() and (damage is None or damage.position >= end):
                 return
-            found = list(crc_findings(chunk, log))
+            found = [*repeats.before(chunk.table, chunk.repeated), *repeats.ended()]
+            found += [*overlaps.in_chunk(chunk), *crc_findings(chunk, log)]
             if damage is not None:
                 found.append(damage_finding(damage, log))
             found = [counted for each in found for counted in elsewhere.counted(each)]
             if end is not None:
                 found = [each for each in found if (each.location.position or 0) < end]
+            found = [each for each in found if _counts(log, each)]
             for each in found:
                 report_damage(each)
             yield chunk, is_inside, found
@@ -127,6 +151,19 @@ def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> It
         yield rows.append_column("path", arrow_columns.constant(location.path, rows.num_rows, "string"))
 
 
+def damage(item: Item, options: ReadOptions) -> Iterator[Finding]:
+    """The findings of reading a log and its records, as dump has them."""
+    part = log_part_of(item)
+    log = part.of.log
+    selection = _selection(options, log)
+    for chunk, is_inside, found in _chunks(part, selection, lambda each: None):
+        yield from found
+        which = LogChunk(chunk, log.location, is_inside & selection.batches(chunk.table)).readable
+        for table in record_tables(chunk, which=which, location=log.location):
+            broken = (finding_of(problem.error, log.location) for problem in table.problems)
+            yield from (each for each in broken if _counts(log, each))
+
+
 def records(
     item: Item,
     options: ReadOptions,
@@ -151,7 +188,7 @@ def records(
     if committed is not None:
         selection = selection.within(None, committed.last_stable_offset)
     for chunk, is_inside, found in _chunks(part, selection, report_damage):
-        which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
+        which = LogChunk(chunk, location, is_inside & selection.batches(chunk.table)).readable
         if committed is not None:
             which = which & committed.batches(chunk.table)
         if not options.control:
@@ -163,8 +200,10 @@ def records(
             which = which & ~from_headers
         for table in record_tables(chunk, which=which, location=location):
             for problem in table.problems:
-                found.append(finding_of(problem.error, location))
-                report_damage(found[-1])
+                broken = finding_of(problem.error, location)
+                if _counts(log, broken):
+                    found.append(broken)
+                    report_damage(broken)
             kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
             for decoded in decoded_tables(kept, location, decoding):
                 if isinstance(decoded, Finding):

@@ -57,7 +57,12 @@ KAFKA_COLUMNS = (
     ("topic", "STRING", pa.string(), "topic, from the directory's name"),
     ("partition", "INT", pa.int32(), "partition, from the directory's name"),
     ("offset", "BIGINT", pa.int64(), "the record's offset"),
-    ("timestamp", "TIMESTAMP", pa.timestamp("us", "UTC"), "the record's timestamp; null where the format has none"),
+    (
+        "timestamp",
+        "TIMESTAMP",
+        pa.timestamp("us", "UTC"),
+        "the record's timestamp; null where the format has none, or past the year 294246",
+    ),
     ("timestampType", "INT", pa.int32(), "0 CreateTime, 1 LogAppendTime; null where the format has none"),
 )
 _KAFKA_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])

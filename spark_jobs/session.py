@@ -457,7 +457,9 @@ def one_line_reason(error: BaseException) -> str:
         return " ".join(lines[inside[-1] + 1 if inside else 0 :])
     lost = re.search(r"most recent failure: (Lost task [^\n]+)", cause)
     if lost is not None:
-        return lost[1].strip()
+        worker = re.search(r"Error from python worker:\s*(\S[^\n]*)", cause)  # it ended before it had a traceback
+        words = lost[1].strip()
+        return words if worker is None else f"{words.removesuffix('org.apache.spark.SparkException:')}{worker[1]}"
     lines = [line.strip() for line in cause.splitlines() if line.strip()]
     if len(lines) > 1 and lines[0].startswith("An error occurred while calling"):  # of py4j; the error is below it
         return lines[1].removeprefix(": ")
@@ -465,6 +467,7 @@ def one_line_reason(error: BaseException) -> str:
 
 
 _REMEDY = "give executors this environment with --archive FILE, which kafkalog scan --pack FILE makes"
+_REMEDY_OF_ARCHIVE = "pack the archive anew, by a Python that the executors have at the same place"
 _REMEDY_OF_CONNECT = (
     f"install kafkalog {VERSION} with its extra spark-provided for the Python of the Connect server and its executors"
 )
@@ -488,7 +491,11 @@ def check_executors(session: SparkSession) -> None:
     """
     from pyspark import cloudpickle
 
-    remedy = _REMEDY_OF_CONNECT if is_remote_session(session) else _REMEDY
+    if is_remote_session(session):
+        remedy = _REMEDY_OF_CONNECT
+    else:
+        has_archive = f"#{_UNPACKED}" in session.sparkContext.getConf().get("spark.archives", "")
+        remedy = _REMEDY_OF_ARCHIVE if has_archive else _REMEDY
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     count = min(2 * parallelism_of(session), _MOST_TASKS)
     try:

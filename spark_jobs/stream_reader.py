@@ -28,6 +28,7 @@ from format.node.target import Target
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.verbs.groups.replicas import log_end_of
+from format.wording import listed
 from spark_jobs import planning
 from spark_jobs.log_views import ServedLog
 from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths
@@ -80,7 +81,7 @@ _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
 #: A directory whose time is so old when it is listed has another time when it changes again.
 _SETTLED_NS = 2 * 10**9
 #: The views that a stream can read: what is appended to a log is rows of its own in them.
-_STREAMED = ("records", "batches")
+_STREAMED = ("records", "batches", "findings")
 
 
 class DataLost(KafkaLogError):
@@ -128,7 +129,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
     def __init__(self, options: ReadOptions, schema: pa.Schema, names: Sequence[str] = ()) -> None:
         if options.view not in _STREAMED:
-            raise BadOption(f"readStream reads the views {' and '.join(_STREAMED)}, not the view {options.view}")
+            raise BadOption(f"readStream reads the views {listed(_STREAMED)}, not the view {options.view}")
         if options.ending:
             raise BadOption("a stream has no endingOffsets")
         if options.is_committed:
@@ -144,13 +145,20 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         self._last: StreamOffset = {}
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
-        """The offset at which a new query begins: of the first records in the logs, unless an option sets it."""
+        """The offset at which a new query begins: of the first records in the logs, unless an option sets it.
+
+        Raises BadOption where the option names a partition that is not there: what was meant would be read whole.
+        """
         begun: StreamOffset = {}
+        named = {key for key in self._options.starting if key[0]}
         for replica in self._replicas():
+            named.discard(replica.key)
             given = self._options.selection(Location(str(replica.path), *replica.key)).from_offset
             if given == LATEST:
                 given = replica.end_offset
             replica.place.put_offset(begun, replica.first_offset if given is None else max(given, replica.first_offset))
+        for topic, number in sorted(named):
+            raise BadOption(f"startingOffsets: there is no partition {topic}-{number} at the paths")
         self._last = in_order(begun)
         return self._last
 
@@ -258,7 +266,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         for log in every_log_of(partition):
             base_offset = log.location.base_offset or 0
             if not selection.excludes_segment(base_offset, log.next_base_offset):
-                yield served(log, base_offset, begin, to)
+                yield replace(served(log, base_offset, begin, to), is_increment=True)
 
     def _cut(self, log: ServedLog) -> tuple[ServedLog, ...]:
         """The log, to be read in parts, unless little of it is at or after the first offset."""

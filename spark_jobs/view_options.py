@@ -22,7 +22,7 @@ from format.io.source import os_reason
 from format.location import Location
 from format.node.partition import looks_like_partition
 from format.scan.selection import Selection
-from format.wording import did_you_mean
+from format.wording import did_you_mean, listed
 from spark_jobs.planning import path_of
 
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
@@ -39,6 +39,18 @@ _OF_CATALOG = frozenset(
 )
 #: The options that select topics, of which one may be given.
 _OF_TOPICS = ("subscribe", "subscribePattern", "assign", "topics")
+#: The views that an option is for, where it does nothing in the others.
+_VIEWS_OF = {
+    "startingOffsets": ("records", "batches", "findings"),
+    **dict.fromkeys(("endingOffsets", "startingTimestamp", "endingTimestamp"), ("records", "batches")),
+    "mode": ("records", "batches"),
+    "pathGlobFilter": ("records", "batches", "index_entries"),
+    "level": ("batches",),
+    "at": ("transactions",),
+    **dict.fromkeys(("includeValue", "includeHeaders", "includeDetails", "includeControl"), ("records",)),
+    **dict.fromkeys(("columnNameOfCorruptRecord", "isolationLevel", "kafka.isolation.level"), ("records",)),
+    **dict.fromkeys(("valueAs", "keyAs", "schemas", "schemaOf"), ("records",)),
+}
 #: Options of Spark's Kafka source that mean nothing here, and what to use. All others of kafka.* are of a client.
 _OF_KAFKA = {
     "kafka.bootstrap.servers": "give the path of the logs to load()",
@@ -52,6 +64,9 @@ _OF_KAFKA = {
     "kafka.group.id": "leave it out, as no offsets are committed",
 }
 _OF_CLIENT = "leave it out, as no broker is asked"
+#: What fits into a BIGINT.
+_Number = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_PartitionNumber = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 #: The offset at which a stream starts, for the log end.
 LATEST = -1
 #: What Spark puts before an option among the properties of a table.
@@ -110,11 +125,15 @@ class ReadOptions(msgspec.Struct, frozen=True):
         kinds = {self.value_as, self.key_as} - {None, "raw"}
         return bool(kinds) or self.schemas is not None or bool(self.schema_of)
 
+    def wants_topic(self, topic: str | None) -> bool:
+        """Whether a topic is selected by its name."""
+        if self.topics is not None and topic not in self.topics:
+            return False
+        return self.topic_pattern is None or re.fullmatch(self.topic_pattern, topic or "") is not None
+
     def wants_partition(self, location: Location) -> bool:
         """Whether the partition at a location is selected."""
-        if self.topics is not None and location.topic not in self.topics:
-            return False
-        if self.topic_pattern is not None and re.fullmatch(self.topic_pattern, location.topic or "") is None:
+        if not self.wants_topic(location.topic):
             return False
         if self.assigned is not None and (location.topic, location.partition) not in self.assigned:
             return False
@@ -148,12 +167,14 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     others = [name for name in ("includeValue", "includeHeaders", "includeDetails") if name in given]
     if others and read_options.columns:
         raise BadOption(f"the option columns already selects the columns: leave out {', '.join(others)}")
-    if read_options.at_ms is not None and read_options.view != "transactions":
-        raise BadOption(f"the option at is for the view transactions, not for {read_options.view}")
-    if read_options.is_committed and read_options.view != "records":
-        raise BadOption(f"the option isolationLevel is for the view records, not for {read_options.view}")
-    if read_options.decodes and read_options.view != "records":
-        raise BadOption(f"keys and values are decoded in the view records, not in {read_options.view}")
+    for name in given:
+        views = _VIEWS_OF.get(name, VIEW_NAMES)
+        if read_options.view not in views:
+            fitting = f"view{'s' if len(views) > 1 else ''} {listed(views)}"
+            raise BadOption(f"the option {name} is for the {fitting}, not for {read_options.view}")
+    if {"isolationLevel", "kafka.isolation.level"} <= given.keys():
+        raise BadOption("the options isolationLevel and kafka.isolation.level are the same: give one of them")
+    _refuse_reversed(read_options)
     for name, is_set in (
         ("includeControl", read_options.control),
         ("includeBelowLogStart", read_options.reads_below_log_start),
@@ -162,6 +183,20 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         if read_options.is_committed and is_set:
             raise BadOption(f"consumers with read_committed get no such records: leave out {name} or isolationLevel")
     return read_options
+
+
+def _refuse_reversed(options: ReadOptions) -> None:
+    """Raise BadOption where a range ends before it begins, as the program does."""
+    every = ("", -1)
+    for key in (*options.starting, *options.ending):
+        first = options.starting.get(key, options.starting.get(every))
+        end = options.ending.get(key, options.ending.get(every))
+        if first is not None and end is not None and first > end:
+            of_what = "" if key == every else f" of {key[0]}-{key[1]}"
+            raise BadOption(f"the range{of_what} is empty: startingOffsets lies past endingOffsets")
+    first, end = options.starting_timestamp, options.ending_timestamp
+    if first is not None and end is not None and first > end:
+        raise BadOption("the range is empty: startingTimestamp lies past endingTimestamp")
 
 
 def _given(options: Mapping[str, str]) -> dict[str, str]:
@@ -229,14 +264,16 @@ def _is(wanted: str, *words: str) -> Callable[[str, str], bool]:
 
 
 def _text(name: str, value: str) -> str:
+    if not value:
+        raise BadOption(f"the option {name} is empty")
     return value
 
 
 def _number(name: str, value: str) -> int:
     try:
-        return int(value)
-    except ValueError:
-        raise BadOption(f"the option {name} is {value}; it must be a whole number") from None
+        return msgspec.json.decode(value.strip(), type=_Number)
+    except msgspec.MsgspecError:
+        raise BadOption(f"the option {name} is {value}; it must be a whole number of at most 64 bits") from None
 
 
 def _count(name: str, value: str) -> int:
@@ -271,7 +308,7 @@ def _set(name: str, value: str) -> frozenset[str]:
 
 
 def _numbers(name: str, value: str) -> frozenset[int]:
-    words = _listed(name, value)
+    words = _some(name, value)
     if not all(each.isascii() and each.isdigit() for each in words):
         raise BadOption(f"the option {name} is {value}; it must be numbers from 0 on, separated by commas")
     return frozenset(map(int, words))
@@ -289,11 +326,11 @@ def _offsets(*words: str) -> Callable[[str, str], dict[tuple[str, int], int]]:
         value = text.strip()
         try:
             if value.startswith("{"):
-                by_topic = json.loads(value)
-                found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+                by_topic = msgspec.json.decode(value, type=dict[str, dict[_PartitionNumber, _Number]])
+                found = {(topic, n): offset for topic, each in by_topic.items() for n, offset in each.items()}
             else:
-                found = {("", -1): codes[value.lower()] if value.lower() in codes else int(value)}
-        except (ValueError, AttributeError, TypeError):
+                found = {("", -1): codes[value.lower()] if value.lower() in codes else _number(name, value)}
+        except (msgspec.MsgspecError, BadOption):
             may_be = f'{", ".join(codes)}, a number, or {{"t": {{"0": 1}}}}'
             raise BadOption(f"the option {name} is {value}; it may be {may_be}") from None
         for offset in found.values():
@@ -316,7 +353,7 @@ def _pattern(name: str, value: str) -> str:
 def _assigned(name: str, value: str) -> frozenset[tuple[str, int]]:
     """Partitions by topic, as JSON."""
     try:
-        found = msgspec.json.decode(value, type=dict[str, list[Annotated[int, msgspec.Meta(ge=0)]]])
+        found = msgspec.json.decode(value, type=dict[str, list[_PartitionNumber]])
     except msgspec.MsgspecError:
         raise BadOption(f'the option {name} is {value}; it must be partitions by topic, as {{"t": [0, 1]}}') from None
     return frozenset((topic, number) for topic, numbers in found.items() for number in numbers)

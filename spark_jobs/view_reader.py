@@ -199,6 +199,7 @@ class _Units:
         """Raises BadOption for a file that the view does not read, and for a topic that is not at the paths."""
         options = self._options
         topics: set[str] = set()
+        numbers = set(options.partitions or ())
         named = {*(options.assigned or ()), *(key for key in (*options.starting, *options.ending) if key[0])}
         for unit in units_listed(self._paths):
             if isinstance(unit, verify.LoneFile) and unit.kind is not Kind.LOG and options.view not in _OF_ANY_FILE:
@@ -207,6 +208,8 @@ class _Units:
             location = verify.location_of_unit(unit)
             if location.topic is not None:
                 topics.add(location.topic)
+                if options.wants_topic(location.topic):
+                    numbers.discard(location.partition or 0)
                 named.discard((location.topic, location.partition or 0))
             if location.topic == TRANSACTION_STATE_TOPIC:
                 self.coordinators.append(str(unit.path))
@@ -215,6 +218,10 @@ class _Units:
         for missing in sorted((options.topics or frozenset()) - topics):
             meant = did_you_mean(missing, sorted(topics))
             raise BadOption(f"there is no partition of the topic {missing} at the paths.{meant}")
+        if options.topic_pattern is not None and not any(map(options.wants_topic, topics)):
+            raise BadOption(f"no topic at the paths fits the option subscribePattern, {options.topic_pattern}")
+        for number in sorted(numbers):
+            raise BadOption(f"no topic at the paths that is read has a partition {number}")
         for topic, number in sorted(named):
             meant = "" if topic in topics else did_you_mean(topic, sorted(topics))
             raise BadOption(f"there is no partition {topic}-{number} at the paths.{meant}")
@@ -416,6 +423,8 @@ class KafkaLogReader(DataSourceReader):
             elif options.view == "transactions":
                 rows = transactions(unit, self._coordinator_records(), self._query.terms)
                 yield from _in_batches(rows, _ROWS_IN_A_BATCH, TRANSACTION)
+            elif isinstance(unit, LogUnit):  # in a stream
+                yield from _in_batches(log_views.damage(item, options), _FINDINGS_IN_A_BATCH)
             else:
                 yield from _in_batches(findings(unit, self._query.compacted_topics), _FINDINGS_IN_A_BATCH)
         except UnreadableFile as error:

@@ -248,7 +248,7 @@ def test_sql(spark: Any, kafkalog: Any, damaged_copy: Path, tmp_path: Path) -> N
 
 
 def test_a_table_of_the_catalog_has_the_columns_of_its_view(spark: Any, damaged_copy: Path) -> None:
-    options = f"path '{damaged_copy}', view 'segments', pathGlobFilter '*.log'"
+    options = f"path '{damaged_copy}', view 'segments', ignoreMissingFiles 'true'"
     spark.sql(f"CREATE TABLE listed USING kafkalog OPTIONS ({options}) TBLPROPERTIES (team = 'a') COMMENT 'words'")
     try:
         assert spark.table("listed").columns == list(
@@ -483,7 +483,23 @@ def test_options_that_cannot_be_say_so() -> None:
         ({}, "no path"),
         ({"path": "x", "valueAs": "thrift"}, "the option valueAs is thrift; it may be auto, raw, string"),
         ({"path": "x", "schemaOf": "orders"}, "is not TOPIC=FILE"),
-        ({"path": "x", "view": "batches", "valueAs": "auto"}, "decoded in the view records, not in batches"),
+        ({"path": "x", "view": "batches", "valueAs": "auto"}, "valueAs is for the view records, not for batches"),
+        ({"path": "x", "view": "offsets", "startingOffsets": "5"}, "records, batches and findings, not for offsets"),
+        (
+            {"path": "x", "view": "segments", "endingTimestamp": "5"},
+            "is for the views records and batches, not for seg",
+        ),
+        (
+            {"path": "x", "view": "offsets", "pathGlobFilter": "0*"},
+            "records, batches and index_entries, not for offsets",
+        ),
+        ({"path": "x", "startingOffsets": "7", "endingOffsets": '{"t": {"0": 6}}'}, "the range of t-0 is empty"),
+        (
+            {"path": "x", "startingTimestamp": "7", "endingTimestamp": "6"},
+            "startingTimestamp lies past endingTimestamp",
+        ),
+        ({"path": "x", "startingTimestamp": "9" * 19}, "a whole number of at most 64 bits"),
+        ({"path": "x", "columnNameOfCorruptRecord": ""}, "the option columnNameOfCorruptRecord is empty"),
     ):
         with pytest.raises(BadOption, match=words):
             parse_options(options)
@@ -491,6 +507,25 @@ def test_options_that_cannot_be_say_so() -> None:
     assert "pushfilters" not in OPTIONS
     assert not hasattr(KafkaLogDataSource, "pushFilters")
     assert "pushFilters" not in vars(KafkaLogReader)
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        *('{"t": {"0": 1.5}}', '{"t": {"0": true}}', '{"t": {"0": 1e400}}', '{"t": {"0": 9223372036854775808}}'),
+        *('{"t": {"1_0": 5}}', '{"": {"-1": 5}}', "1_0", "9" * 19),
+    ],
+)
+def test_offsets_are_whole_numbers_of_a_log(offsets: str) -> None:
+    """A fraction would be cut, and -1 of no topic would stand for every partition."""
+    with pytest.raises(BadOption, match=r"the option startingOffsets is .*; it may be earliest, latest, a number, or"):
+        parse_options({"path": "x", "startingOffsets": offsets})
+
+
+@pytest.mark.parametrize("name", ["topic", "Offset", "path"])
+def test_the_column_of_damage_has_a_name_of_its_own(name: str) -> None:
+    with pytest.raises(BadOption, match=f"columnNameOfCorruptRecord is {name}, which is another column"):
+        KafkaLogDataSource({"path": "x", "columnNameOfCorruptRecord": name}).schema()
 
 
 def test_spark_without_data_sources_in_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

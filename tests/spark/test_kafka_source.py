@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
@@ -140,6 +141,21 @@ def test_a_damaged_batch_does_not_end_the_reading(tmp_path: Path, monkeypatch: p
     assert _offsets(tmp_path / "t-0") == {"t-0": [0, 1, 2, 6, 7, 8, 9, 10, 11]}
 
 
+@pytest.mark.parametrize("range_bytes", ["100", "8MiB"])
+def test_records_of_a_repeated_batch_are_read_once(tmp_path: Path, range_bytes: str) -> None:
+    """As dump does: a part of the log was appended to it, and its batches are there a second time."""
+    contents = batches(6)
+    log = write_segment(tmp_path / "t-0", 0, [*contents[:4], *contents[1:4], *contents[4:]])
+    size = len(contents[0])
+    log.with_suffix(".index").write_bytes(b"".join(struct.pack(">ii", 3 * n + 2, size * n) for n in range(1, 4)))
+    options = {"columnNameOfCorruptRecord": "damage", "rangeBytes": range_bytes}
+    reader = _reader(tmp_path / "t-0", options)
+    rows = [row for share in reader.partitions() for each in reader.read(share) for row in each.to_pylist()]
+    assert [row["offset"] for row in rows if row["damage"] is None] == list(range(18))
+    said = [row["damage"] for row in rows if row["damage"] is not None]
+    assert said and all(each.startswith("offset-not-increasing: ") for each in said)  # noqa: PT018
+
+
 def test_directories_that_no_consumer_reads(tmp_path: Path) -> None:
     names = ["t-0", *(f"t-0.{'ab' * 16}-{mark}" for mark in ("delete", "future", "stray"))]
     for number, name in enumerate(names):
@@ -220,6 +236,7 @@ def test_options_of_sparks_kafka_source_are_accepted_or_answered() -> None:
         ({"isolationLevel": "read_committed", "includeControl": "true"}, "leave out includeControl"),
         ({"isolationLevel": "read_committed", "upTo": "logEnd"}, "leave out upTo"),
         ({"kafka.isolation.level": "read_committed", "includeBelowLogStart": "true"}, "leave out includeBelowLogStart"),
+        ({"isolationLevel": "read_committed", "kafka.isolation.level": "read_uncommitted"}, "give one of them"),
         ({"view": "segments", "kafka.isolation.level": "read_committed"}, "is for the view records, not for segments"),
     ):
         with pytest.raises(BadOption, match=words):
@@ -229,6 +246,7 @@ def test_options_of_sparks_kafka_source_are_accepted_or_answered() -> None:
         ({"startingOffsets": '{"t": {"0": -1}}'}, "that is for readStream"),
         ({"view": "batches", "includeBelowLogStart": "true"}, "the view batches has all that is there"),
         ({"view": "segments", "upTo": "logEnd"}, "the view segments has all that is there"),
+        ({"view": "findings", "startingOffsets": "5"}, "the view findings has all that is there"),
     ):
         source = KafkaLogDataSource({"path": "x", **options})
         with pytest.raises(BadOption, match=words):

@@ -26,9 +26,10 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path / "node-1"
 
 
-def read(path: Path, topics: str, view: str = "records") -> list[str]:
+def read(path: Path, topics: str, view: str = "records", **more: str) -> list[str]:
     """The directories and files that the query would read."""
-    shares = KafkaLogReader(parse_options({"path": str(path), "topics": topics, "view": view}), _SCHEMA).partitions()
+    given = {"path": str(path), "topics": topics, "view": view, **more}
+    shares = KafkaLogReader(parse_options({name: each for name, each in given.items() if each}), _SCHEMA).partitions()
     return [str(each.unit.path) for share in shares if isinstance(share, Share) for each in share.items]
 
 
@@ -51,6 +52,20 @@ def test_topics_that_are_there(log_dir: Path, view: str) -> None:
     assert sorted(each.name for each in names) == ["orders-0", "orders-1"]
 
 
+@pytest.mark.parametrize("view", VIEW_NAMES)
+def test_a_pattern_that_no_topic_fits(log_dir: Path, view: str) -> None:
+    with pytest.raises(BadOption, match=r"no topic at the paths fits the option subscribePattern, order$"):
+        read(log_dir, "", view, subscribePattern="order")
+    assert read(log_dir, "", view, subscribePattern="order.*") == read(log_dir, "orders", view)
+
+
+@pytest.mark.parametrize("view", VIEW_NAMES)
+def test_numbers_of_partitions_that_no_selected_topic_has(log_dir: Path, view: str) -> None:
+    assert read(log_dir, "", view, partitions="0,1")
+    with pytest.raises(BadOption, match="no topic at the paths that is read has a partition 1"):
+        read(log_dir, "payments", view, partitions="0,1")
+
+
 @pytest.mark.parametrize("option", ["startingOffsets", "endingOffsets"])
 @pytest.mark.parametrize(
     ("offsets", "words"),
@@ -63,7 +78,7 @@ def test_offsets_of_a_partition_that_is_not_there(log_dir: Path, option: str, of
         KafkaLogReader(options, _SCHEMA).partitions()
 
 
-@pytest.mark.parametrize("name", ["subscribe", "topics", "columns"])
+@pytest.mark.parametrize("name", ["subscribe", "topics", "columns", "partitions"])
 def test_an_option_that_names_nothing(name: str) -> None:
     with pytest.raises(BadOption, match=f"the option {name} names nothing"):
         parse_options({"path": "x", name: " , "})

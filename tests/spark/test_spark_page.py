@@ -44,7 +44,7 @@ def places(tmp_path: Path, store: str, upload: Callable[[Path, str], str]) -> di
         "/mnt/store": str(tmp_path / "store"),
         "s3://bucket": "s3://logs/page",
         "minio:9000": store.removeprefix("http://"),
-        **{f"/mnt/{name}": str(tmp_path / name) for name in ("report", "segments", "records", "checkpoint")},
+        **{f"/mnt/{name}": str(tmp_path / name) for name in ("report", "segments", "records", "checkpoint", "damage")},
     }
 
 

@@ -16,12 +16,14 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 from pyspark.sql.types import LongType, StringType, StructType
 
 from format import layout
+from format.findings import Finding
 from spark_jobs import stream_reader
 from spark_jobs.data_source import KafkaLogDataSource, _schemas
 from spark_jobs.stream_reader import DataLost, KafkaLogStreamReader, StreamOffset
 from spark_jobs.view_options import BadOption, parse_options
 from spark_jobs.view_reader import Share
 from tests.building import batches, write_segment
+from tests.dumping import dump
 
 RECORDS_IN_A_BATCH = 3
 
@@ -144,6 +146,66 @@ def test_each_batch_is_streamed_once(tmp_path: Path) -> None:
     assert found == list(range(0, end + 6, RECORDS_IN_A_BATCH))
 
 
+@pytest.mark.parametrize("view", ["records", "findings"])
+def test_damage_is_streamed_once(tmp_path: Path, view: str) -> None:
+    """Without an index each trigger reads the log from its start, and past the end of what it takes."""
+    contents = batches(30)
+    for number in (2, 15, 28):
+        contents[number] = contents[number][:-3] + b"xyz"
+    write_segment(tmp_path / "t-0", 0, [*contents[:20], bytes(30), *contents[20:]])
+    damage = {"columnNameOfCorruptRecord": "damage"} if view == "records" else {"view": view}
+    reader = _reader(tmp_path, rangeBytes="400", **damage)
+    offset = reader.initialOffset()
+    found: list[tuple[int, str]] = []
+    for to in (7, 40, 46, 60, 61, 90):
+        for share in reader.partitions(offset, _with_end(offset, to)):
+            rows = [row for each in reader.read(share) for row in each.to_pylist()]
+            codes = [row["code"] if view == "findings" else (row["damage"] or "").partition(":")[0] for row in rows]
+            found += [(row["offset"], code) for row, code in zip(rows, codes, strict=True) if code]
+        offset = _with_end(offset, to)
+    assert found == [
+        (6, "batch-crc-mismatch"),
+        (45, "batch-crc-mismatch"),
+        (60, "log-framing-broken"),
+        (84, "batch-crc-mismatch"),
+    ]
+
+
+def test_streamed_findings_are_those_of_dump_before_the_end_of_a_log(damaged_copy: Path) -> None:
+    """Damage up to the end of a file may be a batch that is being written."""
+    reader = _reader(damaged_copy, view="findings", upTo="logEnd", includeBelowLogStart="true")
+    start = reader.initialOffset()
+    shares = reader.partitions(start, reader.latestOffset(start, None))
+    rows = [row for share in shares for each in reader.read(share) for row in each.to_pylist()]
+    expected = [each for each in dump(damaged_copy, records=True) if isinstance(each, Finding)]
+    inside = [each for each in expected if not _ends_a_partition(each)]
+    assert 5 < len(inside) < len(expected)
+    names = ("path", "code", "position", "offset", "message")
+    assert sorted(tuple(row[name] for name in names) for row in rows) == sorted(
+        (each.location.path, each.code, each.location.position, each.location.offset, each.message) for each in inside
+    )
+
+
+def _ends_a_partition(found: Finding) -> bool:
+    """Whether it is of the last bytes of the last log, and these are no batch."""
+    log = Path(found.location.path)
+    end = (found.location.position or 0) + (found.location.length or 0)
+    is_batch = found.code == "batch-crc-mismatch"
+    return not is_batch and log == max(log.parent.glob("*.log")) and end == log.stat().st_size
+
+
+def test_a_stream_of_findings_in_spark(spark: Any, tmp_path: Path) -> None:
+    contents = batches(6)
+    contents[2] = contents[2][:-3] + b"xyz"
+    write_segment(tmp_path / "node" / "t-0", 0, contents)
+    stream = spark.readStream.format("kafkalog").option("view", "findings").load(str(tmp_path / "node"))
+    for _ in range(2):
+        writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+    found = spark.read.parquet(str(tmp_path / "out")).collect()
+    assert [(row.code, row.offset, row.lost_offsets.last) for row in found] == [("batch-crc-mismatch", 6, 8)]
+
+
 def _with_end(offset: StreamOffset, to: int) -> StreamOffset:
     return {broker: {"t": {**topics["t"], "0": to}} for broker, topics in offset.items()}
 
@@ -256,6 +318,12 @@ def test_where_a_stream_begins(tmp_path: Path) -> None:
     assert _offsets(some, some.initialOffset(), some.latestOffset({}, None)) == _all("t", 0, 50, 60)
 
 
+def test_a_stream_does_not_begin_at_a_partition_that_is_not_there(tmp_path: Path) -> None:
+    _append(tmp_path / "t-0", 0, 0, 2)
+    with pytest.raises(BadOption, match="startingOffsets: there is no partition t-1 at the paths"):
+        _reader(tmp_path, startingOffsets='{"t": {"0": 3, "1": 3}}').initialOffset()
+
+
 def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
     if find_spec("pyspark.sql.streaming.datasource") is None:
         with pytest.raises(BadOption, match=r"needs Spark 4\.2"):
@@ -277,7 +345,7 @@ def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
 def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(1))
     for option, value, words in (
-        ("view", "segments", "readStream reads the views records and batches, not"),
+        ("view", "segments", "readStream reads the views records, batches and findings, not"),
         ("endingOffsets", 5, "endingOffsets"),
     ):
         frame = spark.readStream.format("kafkalog").option(option, value).load(str(tmp_path))
@@ -288,7 +356,7 @@ def test_spark_names_the_reason_of_a_refused_stream_and_nothing_else(spark: Any,
 
 
 def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadOption, match="readStream reads the views records and batches, not"):
+    with pytest.raises(BadOption, match="readStream reads the views records, batches and findings, not"):
         _reader(tmp_path, view="segments")
     with pytest.raises(BadOption, match="a stream reads with isolationLevel=read_uncommitted"):
         _reader(tmp_path, isolationLevel="read_committed")

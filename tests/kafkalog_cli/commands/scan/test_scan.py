@@ -108,6 +108,15 @@ def test_the_reason_of_a_failure_is_one_line() -> None:
     assert "3.9 than that in driver: 3.11" in session.one_line_reason(Exception(versions))
 
 
+def test_why_a_python_of_an_executor_did_not_start() -> None:
+    """As Spark 4.3 writes it where the Python of an archive finds no library of its own."""
+    task = "Lost task 0.3 in stage 0.0 (TID 6) (10.0.0.7 executor 0)"
+    why = "./environment/bin/python: error while loading shared libraries: libpython3.11.so.1.0: cannot open it"
+    text = f"Job aborted: Task 0 failed 4 times, most recent failure: {task}: org.apache.spark.SparkException: \n"
+    text += f"Error from python worker:\n  {why}\nPYTHONPATH was:\n  /opt/spark\n"
+    assert session.one_line_reason(Exception(text)) == f"{task}: {why}"
+
+
 def test_a_job_that_failed_is_no_usage_error() -> None:
     assert condition_of(ClusterFailed("a worker was lost")) is Condition.INCOMPLETE
 
