@@ -102,7 +102,7 @@ def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Col
 
     Raises ValueError where a range is outside the buffer, or where they come to 2 GiB or more (use fewer rows).
     """
-    count = len(start)
+    count, length = len(start), np.ascontiguousarray(length)
     is_null = length < 0
     total = int(np.maximum(length, 0).sum())
     if total > _MOST_BINARY_BYTES:

@@ -379,6 +379,13 @@ class TableRenderer:
         if has_header:
             cells = [_filled(column.name, width, column) for column, width in zip(shown, widths, strict=True)]
             yield self._styled((" " * _GAP).join(cells).rstrip(), "1")
+        if self._fold_width is None:  # and so without colours
+            filled = (
+                [_filled(row[at], width, columns[at]) for row in rows]
+                for at, width in zip(self._shown, widths, strict=True)
+            )
+            yield from map((" " * _GAP).join, zip(*filled, strict=True))
+            return
         for row in rows:
             folded = [
                 self._cell_lines(columns[at], row[at], width) for at, width in zip(self._shown, widths, strict=True)
@@ -432,8 +439,8 @@ def _least(column: Column, cells: Sequence[str]) -> int:
 
 def _filled(cell: str, width: int, column: Column) -> str:
     """A cell in its width, numbers to the right."""
-    gap = " " * (width - cell_width(cell))
-    return gap + cell if column.type in _RIGHT else cell + gap
+    width += len(cell) - cell_width(cell)
+    return cell.rjust(width) if column.type in _RIGHT else cell.ljust(width)
 
 
 def cut_in_middle(name: str, width: int) -> str:

@@ -7,7 +7,7 @@ asks for no order, but there is one reader and one partition, so that rows come 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,9 @@ __all__ = ["Answer", "Database", "Notes", "Sources"]
 
 #: The memory of the engine for sorting, grouping and joining; what needs more goes to temporary files.
 DEFAULT_MEMORY_BYTES = 192 * MIB
+#: The rows read and the bytes selected up to which the batches of a table grow. Between two batches the engine's groups
+#: leave the processor's cache, so few are faster; the first ones are small, as a limit may need no more.
+_MOST_ROWS, _MOST_BYTES = 256 * 1024, 8 * MIB
 #: More rows than there are.
 _EVERY_ROW = 2**63 - 1
 #: What is said where a condition cannot be passed on: FALSE AND another one, as of conditions that contradict each
@@ -113,14 +116,17 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
             )
             made = [name for name in self._schema.names if name in needed]
             schema = pa.schema([self._schema.field(name) for name in made])
-            for item in self._table.read(scan):
-                if isinstance(item, Finding):
-                    notes.found(item)
-                    continue
-                for batch in _arrow_batches(item, self._table, made):
-                    rows = narrowing.select(batch_with_times(batch, schema))
-                    if rows.num_rows:
-                        yield rows.select(names)
+
+            def made_batches() -> Iterator[pa.RecordBatch]:
+                for item in self._table.read(scan):
+                    if isinstance(item, Finding):
+                        notes.found(item)
+                    else:
+                        yield from _arrow_batches(item, self._table, made)
+
+            yield from _joined(
+                made_batches(), lambda batch: narrowing.select(batch_with_times(batch, schema)).select(names)
+            )
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -143,6 +149,23 @@ def _arrow_batches(item: Item, table: Table, names: list[str]) -> Iterator[pa.Re
         yield rows_batch(table.schema, item).select(names)
     elif isinstance(item, pa.RecordBatch):
         yield item.select(names)
+
+
+def _joined(
+    batches: Iterable[pa.RecordBatch], select: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """What is selected, in batches that grow, each to the rows of all read before it, up to a size; none is empty."""
+    parts: list[pa.RecordBatch] = []
+    read = size_bytes = before = 0
+    for batch in batches:
+        selected = select(batch)
+        parts += [selected] if selected.num_rows else []
+        read, size_bytes = read + batch.num_rows, size_bytes + selected.nbytes
+        if parts and (read >= min(before, _MOST_ROWS) or size_bytes >= _MOST_BYTES):
+            yield parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+            parts, read, size_bytes, before = [], 0, 0, before + read
+    if parts:
+        yield pa.concat_batches(parts)
 
 
 class Database:
