@@ -39,7 +39,6 @@ _TAIL_BYTES = 64 * 1024
 _BUFFER_BYTES = 1024 * 1024
 _LARGE_BYTES = 128 * 1024
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-#: A directory with one of these files belongs to a broker, which takes every directory in it for a partition.
 
 
 @contextlib.contextmanager

@@ -346,7 +346,7 @@ def reaches_back(partition: Partition, until: Until, limits: Limits) -> bool:
 
 def _check_reach(partition: Partition, first_offset: int, until: Until) -> None:
     """Raises InputError where the state is asked for as of a record before the first snapshot of a log without head."""
-    ends = [each.end_offset for each in partition.kraft_snapshots if each.leftover is None]
+    ends = (each.end_offset for each in finished_snapshots(partition))
     least = min((each for each in ends if each >= first_offset), default=None)
     if least is not None and until != Until():
         message = f"the metadata here begins with a snapshot of offset {least - 1}: the state before is not known"
@@ -383,6 +383,18 @@ def _replay_log(partition: Partition, until: Until, limits: Limits, state: Metad
     return True
 
 
+def finished_snapshots(partition: Partition) -> list[KraftSnapshot]:
+    """The snapshots that were finished, the newest first."""
+    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
+    return sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=True)
+
+
+def unfinished_finding(location: Location) -> Finding:
+    """The finding for a snapshot that can be read to its end, but lacks its last record."""
+    message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
+    return finding("data-truncated", location, message)
+
+
 def _first_state(
     partition: Partition, first_offset: int | None, until: Until, limits: Limits, *, is_oldest: bool
 ) -> MetadataState:
@@ -390,9 +402,9 @@ def _first_state(
     empty = MetadataState(path=partition.path)
     if is_oldest and first_offset == 0:
         return empty
-    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
+    snapshots = finished_snapshots(partition)
     fallback: MetadataState | None = None
-    for snapshot in sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=not is_oldest):
+    for snapshot in reversed(snapshots) if is_oldest else snapshots:
         if snapshot.end_offset - 1 > until.offset:
             continue
         if first_offset is not None and snapshot.end_offset < first_offset:
@@ -422,8 +434,7 @@ def _state_of(partition: Partition, snapshot: KraftSnapshot, limits: Limits) -> 
             state.last_timestamp = item.data.get("lastContainedLogTimestamp")
         state.take(item, is_snapshot=True)
     if last_type != "SNAPSHOT_FOOTER" and not state.findings:
-        message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
-        state.findings.append(finding("data-truncated", location, message))
+        state.findings.append(unfinished_finding(location))
     return state
 
 

@@ -45,9 +45,11 @@ from format.state.metadata_log import (
     MetadataState,
     Until,
     check_start,
+    finished_snapshots,
     metadata_records,
     metadata_sources,
     reaches_back,
+    unfinished_finding,
 )
 from format.wording import counted
 
@@ -116,7 +118,7 @@ class MetadataCopy(msgspec.Struct, frozen=True):
     @property
     def committed_end(self) -> int:
         """The offset before which its snapshots show that the records are committed; it may lie past its log's end."""
-        return max((each.end_offset for each in _snapshots(self.source.partition)), default=0)
+        return max((each.end_offset for each in finished_snapshots(self.source.partition)), default=0)
 
     @property
     def is_usable(self) -> bool:
@@ -373,7 +375,7 @@ def _copy(source: MetadataSource, limits: Limits) -> MetadataCopy:
         read.findings.append(source.unread)
         read.unread = source.unread.message
     _read_log(partition, limits, read)
-    snapshots = _snapshots(partition)
+    snapshots = finished_snapshots(partition)
     newest = snapshots[0] if snapshots else None
     sound = _read_snapshots(partition, snapshots, limits, read)
     if newest is not None and newest is not sound and not read.is_newest_cut:
@@ -507,15 +509,8 @@ def _read_snapshots(
             return snapshot
         if not read.is_newest_cut:
             read.is_newest_cut = bool(last) and all(each.code in _CUT for each in wrong) and snapshot is newest
-        message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
-        read.findings += wrong or [finding("data-truncated", location, message)]
+        read.findings += wrong or [unfinished_finding(location)]
     return None
-
-
-def _snapshots(partition: Partition) -> list[KraftSnapshot]:
-    """The finished snapshots, the newest first."""
-    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
-    return sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=True)
 
 
 #: The leader epoch of the last batch, and the end offset; in this order they compare as the voters do.

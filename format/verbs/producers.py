@@ -238,7 +238,7 @@ class Producers(Replicas[PartitionProducers]):
 
 def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any, ...]]:
     """The selected producers as rows of columns.PRODUCER: by partition, in the order of their first offsets."""
-    for _, found in sorted(result.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
+    for found in result.in_order():
         for producer_id, known in sorted(found.totals.items(), key=lambda item: item[1].first_offset):
             has_id = producer_id != layout.NO_PRODUCER_ID
             name = result.ids.id_of_producer(producer_id) if has_id else None

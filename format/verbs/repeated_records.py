@@ -303,7 +303,7 @@ class RepeatedRecords(Replicas[PartitionRepeats]):
 
     def shown(self, terms: ProducerTerms) -> Iterator[tuple[PartitionRepeats, list[tuple[str, Run]]]]:
         """The partitions by name, each with its selected runs: the most telling kind first, then by offset."""
-        for _, found in sorted(self.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
+        for found in self.in_order():
             runs = [(found.kind_of(run), run) for run in found.runs if self._is_wanted(run, terms)]
             yield found, sorted(runs, key=lambda item: KINDS.index(item[0]))
 

@@ -101,9 +101,7 @@ def _as_click_reads(words: list[str], known: Mapping[str, Takes]) -> list[str]:
     return shown
 
 
-def _int32(text: Any) -> int:
-    if not isinstance(text, str):
-        return int(text)
+def _int32(text: str) -> int:
     number = integer_of(text, -(2**31), 2**31 - 1)
     if number is None:
         raise typer.BadParameter(f"Cannot parse argument '{text}' as a 32-bit number")

@@ -160,20 +160,20 @@ def metadata(
 
 def _schemas(reading: Reading, moment: Moment, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Show the subjects of a schema registry."""
-    from format.verbs.metadata.subjects import subjects
+    from format.verbs.metadata.subjects import registry_schemas, registry_sentence, version_rows
 
     excluded = first_given({"--history": moment.history, "--topic": moment.topic, "--at-offset": moment.at_offset})
     if excluded is not None:
         raise typer.BadParameter(f"{excluded} cannot be used with --schemas")
     with Run("metadata", output, judging, paths=reading.paths, main_schema=SCHEMA_VERSION, columns=_COLUMNS) as run:
-        found = subjects(run.readable(reading.targets()), moment.as_of.at, guards.limits)
-        run.conclude(found.sentence())
-        run.findings(found.schemas.findings)
-        run.write(SCHEMA_VERSION, found.rows())
-        if found.schemas.versions:
+        found = registry_schemas(run.readable(reading.targets()), moment.as_of.at, guards.limits)
+        run.conclude(registry_sentence(found))
+        run.findings(found.findings)
+        run.write(SCHEMA_VERSION, version_rows(found))
+        if found.versions:
             words = ("kafkalog", "verify", "--values", *map(str, reading.paths))
             run.say_at_end(f"Which values they decode: {shell_line(words)}")
-        if not found.schemas.versions:
+        else:
             run.condition(Condition.NOTHING_FOUND)
 
 

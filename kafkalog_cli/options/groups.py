@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from functools import cache
+from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, get_args, get_type_hints
 
@@ -27,7 +27,13 @@ _CONTEXT = Parameter("typer_context", Parameter.KEYWORD_ONLY, annotation=typer.C
 
 
 def option(help: str, *names: str, **keywords: Any) -> Any:
-    """An option, which has the name of its field unless ``names`` have a long one; the keywords are typer's."""
+    """An option, which has the name of its field unless ``names`` have a long one; the keywords are typer's.
+
+    A parser gets the text that was given; a default that is no text stays as it is.
+    """
+    parser = keywords.get("parser")
+    if parser is not None:
+        keywords["parser"] = wraps(parser)(lambda value: parser(value) if isinstance(value, str) else value)
     return typer.Option(..., *names, help=help, **keywords)  # the first one is no name, but the default
 
 

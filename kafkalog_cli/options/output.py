@@ -51,8 +51,13 @@ class Output(msgspec.Struct, frozen=True):
         return None
 
     @property
-    def chosen_columns(self) -> tuple[str, ...] | None:
+    def columns(self) -> str | None:
+        """The names of the columns that were chosen, with commas; None for the essential ones."""
         return None
+
+    @property
+    def chosen_columns(self) -> tuple[str, ...] | None:
+        return None if self.columns is None else tuple(self.columns.split(","))
 
 
 class RowOutput(Output, frozen=True):
@@ -60,10 +65,6 @@ class RowOutput(Output, frozen=True):
 
     format_name: Format = None
     columns: Columns = None
-
-    @property
-    def chosen_columns(self) -> tuple[str, ...] | None:
-        return _names(self.columns)
 
 
 class DocumentOutput(Output, frozen=True):
@@ -74,15 +75,6 @@ class DocumentOutput(Output, frozen=True):
         str | None, option("Write to a new file instead of standard output.", "--output", metavar="FILE")
     ] = None
     columns: Columns = None
-
-    @property
-    def chosen_columns(self) -> tuple[str, ...] | None:
-        return _names(self.columns)
-
-
-def _names(columns: str | None) -> tuple[str, ...] | None:
-    """The names in a list with commas."""
-    return None if columns is None else tuple(columns.split(","))
 
 
 LEVELS = ("headers", "crc", "records", "full")

@@ -1,7 +1,4 @@
-"""Parsers of option values: plain functions, so that a wrong value is a usage error before any work begins.
-
-A parser returns a value that is not a string unchanged, as defaults are parsed already.
-"""
+"""Parsers of option values: plain functions, so that a wrong value is a usage error before any work begins."""
 
 from __future__ import annotations
 
@@ -46,19 +43,15 @@ def usage_errors(kind: type[Exception], path: object = None, *, option: str | No
         raise typer.BadParameter(printable(words), param_hint=option) from None
 
 
-def parse_count(text: Any, lowest: int = 0) -> int:
+def parse_count(text: str, lowest: int = 0) -> int:
     """A whole number from 0, or another lowest one, to 2^63 - 1."""
-    if not isinstance(text, str):
-        return int(text)
     if not re.fullmatch(_COUNT, text) or not lowest <= int(text) <= _MAX_INT64:
         raise typer.BadParameter(f"{shown(text)} is not a whole number from {lowest} to {_MAX_INT64}")
     return int(text)
 
 
-def parse_limit(text: Any) -> int:
+def parse_limit(text: str) -> int:
     """A whole number from -1, which means without a limit, to 2^63 - 1."""
-    if not isinstance(text, str):
-        return int(text)
     number = integer_of(text, -1, _MAX_INT64)
     if number is None:
         raise typer.BadParameter(f"{shown(text)} is not a whole number from -1 to {_MAX_INT64}")
@@ -68,27 +61,25 @@ def parse_limit(text: Any) -> int:
 def number_to(most: int) -> Callable[[Any], float]:
     """The parser of a number from 0 to ``most``, which may have a fraction."""
 
-    def parse(text: Any) -> float:
+    def parse(text: str) -> float:
         try:
             number = float(text)
         except ValueError:
             number = -1.0
         if not 0 <= number <= most:
-            raise typer.BadParameter(f"{shown(str(text))} is not a number from 0 to {most}")
+            raise typer.BadParameter(f"{shown(text)} is not a number from 0 to {most}")
         return number
 
     return parse
 
 
-def parse_positive(text: Any) -> int:
+def parse_positive(text: str) -> int:
     """A whole number from 1 to 2^63 - 1."""
     return parse_count(text, 1)
 
 
-def parse_size(text: Any) -> int:
+def parse_size(text: str) -> int:
     """Bytes: ``1048576``, ``256MiB`` or ``256M`` (powers of 1024), ``256MB`` (powers of 1000)."""
-    if not isinstance(text, str):
-        return int(text)
     match = re.fullmatch(_SIZE, text.strip())
     if not match:
         raise typer.BadParameter(
@@ -102,30 +93,26 @@ def parse_size(text: Any) -> int:
     return size_bytes
 
 
-def parse_rate(text: Any) -> int:
+def parse_rate(text: str) -> int:
     """A rate in bytes per second: a number of megabytes (of 1000 * 1000 bytes), or any size."""
     rate = 0
-    if isinstance(text, str) and re.fullmatch(_RATE, text):
+    if re.fullmatch(_RATE, text):
         rate = int(float(text) * 1_000_000)
-    elif not isinstance(text, str) or re.fullmatch(_SIZE, text.strip()):
+    elif re.fullmatch(_SIZE, text.strip()):
         rate = parse_size(text)
     if rate <= 0:
         raise typer.BadParameter(f"{shown(text)} is not a rate: give megabytes per second, or a size such as 500KiB")
     return rate
 
 
-def parse_moment(text: Any) -> int:
+def parse_moment(text: str) -> int:
     """A time, as ``parse_time`` takes it, in epoch milliseconds."""
-    if not isinstance(text, str):
-        return int(text)
     with usage_errors(ValueError):
         return parse_time(text)
 
 
-def parse_duration(text: Any) -> int:
+def parse_duration(text: str) -> int:
     """A length of time in milliseconds, such as ``90s``, ``5m`` or ``1h30m``."""
-    if not isinstance(text, str):
-        return int(text)
     found = _RELATIVE.fullmatch(f"+{text.strip()}")
     if not found:
         raise typer.BadParameter(
@@ -134,10 +121,8 @@ def parse_duration(text: Any) -> int:
     return sum(int(count) * _UNIT_MS[unit] for count, unit in _PART.findall(found["parts"]))
 
 
-def parse_hex(text: Any) -> Any:
+def parse_hex(text: str) -> bytes:
     """Bytes from hexadecimal digits, which may have spaces between them."""
-    if not isinstance(text, str):
-        return text
     try:
         found = bytes.fromhex(text.removeprefix("0x"))
     except ValueError:
@@ -157,12 +142,12 @@ MOMENT: dict[str, Any] = {"metavar": "T", "parser": parse_moment}
 def one_of(*names: str, metavar: str | None = None) -> dict[str, Any]:
     """Keywords for an option: one of these words, also for shell completion."""
 
-    def parse(text: Any) -> str:
+    def parse(text: str) -> str:
         if text not in names:
             hint = "; 'kafkalog extract --to parquet' writes Parquet files" if text == "parquet" else ""
-            meant = did_you_mean(str(text), names) if not hint else ""
+            meant = did_you_mean(text, names) if not hint else ""
             raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}{meant and f'.{meant}'}")
-        return str(text)
+        return text
 
     return {"parser": parse, "metavar": metavar or "|".join(names), "autocompletion": completion_of(names)}
 
@@ -181,10 +166,10 @@ def shown(text: str) -> str:
     return f"'{printable(text)}'"
 
 
-def parse_columns(text: Any) -> str:
+def parse_columns(text: str) -> str:
     """Names of columns with commas between them, each a column of some row type, or ``all``."""
     known = {name for schema in SCHEMAS for name in schema.names} | DECODED_NAMES | {"all"}
-    names = [name.strip() for name in str(text).split(",")]
+    names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
             raise typer.BadParameter(f"{shown(name)} is not a column of any row")

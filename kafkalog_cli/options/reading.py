@@ -151,10 +151,8 @@ Paths = Annotated[
 ]
 
 
-def parse_place(text: Any) -> RecordPlace:
+def parse_place(text: str) -> RecordPlace:
     """The place of a record, such as ``orders-0:4711``. Raises a usage error."""
-    if not isinstance(text, str):
-        return text  # type: ignore[no-any-return]
     from format.verbs.producers import record_place
 
     with usage_errors(ValueError):

@@ -143,7 +143,7 @@ class BundleRun:
             "format": schemas.BUNDLE_FORMAT,
             "version": self.terms.version,
             "kernel": "compiled" if KERNEL_IS_COMPILED else "python",
-            "sources": [self._source(target) for target in self.targets],
+            "sources": [{"path": self._paths.of(target.path)} for target in self.targets],
             "names_redacted": self.terms.names is not None,
             "key_fingerprint": None if self.terms.names is None else self.terms.names.key_fingerprint,
             "verified": covered,
@@ -151,9 +151,6 @@ class BundleRun:
         }
         self._archive.write(manifest, write)
         return self._bundled
-
-    def _source(self, target: Target) -> dict[str, str]:
-        return {"path": self._paths.of(target.path)}
 
     def _add_report(self) -> None:
         left_out = self._bundled.left_out

@@ -225,7 +225,6 @@ class NewMember(io.RawIOBase):
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name = name
         self.size_bytes = 0
-        self.sha256 = ""
         self._file = file
         self._start = file.tell()
         self._digest = hashlib.sha256()
@@ -249,9 +248,9 @@ class NewMember(io.RawIOBase):
     def tell(self) -> int:
         return self.size_bytes
 
-    def finish(self) -> None:
-        """Compute the SHA-256, after the last bytes."""
-        self.sha256 = self._digest.hexdigest()
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
 
     def copy_to(self, archive: tarfile.TarFile) -> None:
         """Write the member into an archive; its header does not depend on the user or the time."""
@@ -301,8 +300,6 @@ class NewArchive(msgspec.Struct):
         import zstandard
 
         members = sorted(self._members, key=lambda each: each.name)
-        for each in members:
-            each.finish()
         listed = [{"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256} for each in members]
         first = NewMember(schemas.MANIFEST, io.BytesIO())
         first.write(schemas.json_line({**manifest, "members": listed}))

@@ -104,9 +104,7 @@ class HeaderScan:
     so far, None before the first) are its progress. The location's base offset is the segment's.
     """
 
-    def __init__(
-        self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits, read_bytes: int = _SHORT_READ_BYTES
-    ) -> None:
+    def __init__(self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits, read_bytes: int) -> None:
         self._log = log
         self._unit = unit
         self._location = unit.location
@@ -437,13 +435,9 @@ class LookupSegment:
             self._torn_end = end_offset if is_torn else _NOT_TORN
         return offset >= self._torn_end
 
-    def scan(self, start: int = 0) -> HeaderScan:
-        """The batch headers from a batch boundary on."""
-        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits)
-
-    def scan_of_end(self, start: int) -> HeaderScan:
-        """The same where few batches follow: each read is as short as two headers may need."""
-        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=END_READ_BYTES)
+    def scan(self, start: int = 0, read_bytes: int = _SHORT_READ_BYTES) -> HeaderScan:
+        """The batch headers from a batch boundary on, of which the first reads have ``read_bytes``."""
+        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=read_bytes)
 
     def batch_of(self, offset: int) -> BatchPlace | None:
         """The first batch whose last offset is at or past this one, found through the index."""

@@ -199,7 +199,7 @@ def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
     if confirms_last_entry(segment, start, entry):
         return True
     is_there = False
-    scan = segment.scan_of_end(start)
+    scan = segment.scan(start, END_READ_BYTES)
     for batches in scan:
         if int(batches.table.max_timestamp.max()) > entry.timestamp:
             return False

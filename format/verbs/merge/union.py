@@ -9,7 +9,7 @@ tombstone that any replica has is lost, and a tombstone comes with all values th
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -54,9 +54,8 @@ class Branch(msgspec.Struct):
 
     def add(self, file: tuple[Path, FileState], number: int, base_offset: int, table: BatchTable) -> None:
         """Add batches of one segment."""
-        edges = np.flatnonzero(table.position[1:] != table.end_position[:-1]) + 1
-        for rows in np.split(np.arange(len(table)), edges):
-            self.put(base_offset, piece_of(file, number, table, int(rows[0]), int(rows[-1])))
+        for piece in pieces_of(file, number, table):
+            self.put(base_offset, piece)
         self.epochs.update(np.unique(table.leader_epoch).tolist())
 
     def put(self, base_offset: int, piece: Piece) -> None:
@@ -77,6 +76,13 @@ def piece_of(file: tuple[Path, FileState], number: int, table: BatchTable, first
         table.last_offset_of(last),
         int(np.maximum(table.record_count[first : last + 1], 0).sum()),
     )
+
+
+def pieces_of(file: tuple[Path, FileState], number: int, table: BatchTable) -> Iterator[Piece]:
+    """The pieces of some batches of one file, each of batches that adjoin."""
+    edges = np.flatnonzero(table.position[1:] != table.end_position[:-1]) + 1
+    for rows in np.split(np.arange(len(table)), edges):
+        yield piece_of(file, number, table, int(rows[0]), int(rows[-1]))
 
 
 def append_piece(pieces: list[Piece], piece: Piece) -> None:
@@ -513,10 +519,8 @@ class Union:
         if not self.segments or start > self.segments[-1].base_offset:
             start = first if start < 0 else start
             self.segments.append(SegmentPieces(start if after is None else max(start, after + 1)))
-        table = window.table.rows(chosen.row[rows])
-        edges = np.flatnonzero(table.position[1:] != table.end_position[:-1]) + 1
-        for part in np.split(np.arange(len(table)), edges):
-            append_piece(self.segments[-1].pieces, piece_of(log.file, number, table, int(part[0]), int(part[-1])))
+        for piece in pieces_of(log.file, number, window.table.rows(chosen.row[rows])):
+            append_piece(self.segments[-1].pieces, piece)
 
     def _is_past(self, offset: int) -> bool:
         """Whether the base is being read past the segment that has this offset, or has not come to its first one."""

@@ -39,7 +39,7 @@ from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import KnownLog, PartitionTerms, list_partition
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
 from format.verbs.report import filling
-from format.verbs.report.survey import Survey, SurveyedPartition, ended_counts
+from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms, configured_logs
 from format.verbs.txns import txns
@@ -181,14 +181,11 @@ class _Answers(msgspec.Struct):
 
     def _transaction_totals(self, opened: Sequence[txns.OpenTransaction]) -> Iterator[Row]:
         """Rows of columns.TRANSACTION_TOTAL of the partitions with transactions."""
-        partitions = self.survey.transactions.partitions
-        for (topic, number), found in sorted(partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
-            committed, aborted = ended_counts(found, self.survey.partitions[found.partition.path])
-            still_open = [each for each in opened if each.found is found]
-            hanging = sum(each.is_hanging is True for each in still_open)
-            if committed or aborted or still_open:
-                end = found.log_end_offset
-                yield topic, number, len(still_open), hanging, committed, aborted, found.last_stable_offset, end
+        for found in self.survey.transactions.in_order():
+            seen, (committed, aborted) = self.survey.partitions[found.partition.path], found.ended_counts()
+            committed, aborted = committed + seen.committed_count, aborted + seen.aborted_count
+            if committed or aborted or any(each.found is found for each in opened):
+                yield txns.total_row(found, opened, committed, aborted)
 
     def groups(self) -> None:
         """Add the groups and their offsets, the largest lag first, after the offsets that are out of range."""

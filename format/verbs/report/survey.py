@@ -274,7 +274,7 @@ class SurveyedPartition(msgspec.Struct):
     places: list[DamagedPlace] = msgspec.field(default_factory=list)
     worst: Severity | None = None
     finding_count: int = 0
-    committed_count: int = 0
+    committed_count: int = 0  # of the transactions that were dropped after they had ended
     aborted_count: int = 0
     last_log: Path | None = None
     last_log_timestamp: int = -1  # the largest timestamp in ``last_log``
@@ -582,10 +582,3 @@ def _forget_ended(found: PartitionTransactions, seen: SurveyedPartition) -> None
     seen.aborted_count += aborted
     seen.committed_count += len(gone) - aborted
     found.ended = [table[keeps]]
-
-
-def ended_counts(found: PartitionTransactions, seen: SurveyedPartition) -> tuple[int, int]:
-    """How many transactions committed and aborted, including the dropped ones."""
-    aborted = sum(int((table[:, _IS_ABORTED] == 1).sum()) for table in found.ended)
-    committed = sum(map(len, found.ended)) - aborted
-    return seen.committed_count + committed, seen.aborted_count + aborted

@@ -86,6 +86,11 @@ class PartitionTransactions(msgspec.Struct):
     def last_stable_offset(self) -> int:
         return self.offsets_read.last_stable_offset or 0
 
+    def ended_counts(self) -> tuple[int, int]:
+        """How many transactions committed, and how many aborted."""
+        aborted = sum(int((table[:, ENDED_COLUMNS.index("is_aborted")] == 1).sum()) for table in self.ended)
+        return sum(map(len, self.ended)) - aborted, aborted
+
     def waiting(self, transaction: Transaction) -> tuple[int, int]:
         """The number of data records, and their bytes, from a transaction's first batch to the log's end."""
         records, size_bytes = transaction.data_before

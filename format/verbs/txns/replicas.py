@@ -286,6 +286,12 @@ class Replicas(msgspec.Struct, Generic[ReplicaT]):
             for topic in sorted(wanted - self.topics)
         ]
 
+    def in_order(self) -> list[ReplicaT]:
+        """The replicas by topic and number."""
+        return sorted(
+            self.partitions.values(), key=lambda each: (str(each.partition.topic), each.partition.number or 0)
+        )
+
     def keep(self, replica: ReplicaT) -> None:
         """Keep a replica if its leader epoch is newer than the known one's, or its log longer in the same epoch."""
         key = replica.partition.topic, replica.partition.number

@@ -273,7 +273,7 @@ def ended_rows(result: Transactions, terms: TransactionTerms, *, is_aborted: boo
     if terms.only_open or terms.only_hanging:
         return
     producers = None if terms.transactional_id is None else result.ids.producers_of(terms.transactional_id)
-    for _, found in sorted(result.partitions.items(), key=_by_name):
+    for found in result.in_order():
         last_ends = _last_ends(found)
         for table in found.ended:
             wanted = table[:, _COLUMN["is_aborted"]] == is_aborted
@@ -286,18 +286,18 @@ def ended_rows(result: Transactions, terms: TransactionTerms, *, is_aborted: boo
 
 def ended_totals(result: Transactions, opened: Sequence[OpenTransaction]) -> Iterator[Row]:
     """Rows of columns.TRANSACTION_TOTAL for the partitions in which transactions ended."""
-    for (topic, number), found in sorted(result.partitions.items(), key=_by_name):
-        ended = sum(map(len, found.ended))
-        aborted = sum(int((table[:, _COLUMN["is_aborted"]] == 1).sum()) for table in found.ended)
-        own = [each for each in opened if each.found is found]
-        hanging = sum(each.is_hanging is True for each in own)
-        if ended:
-            end = found.log_end_offset
-            yield topic, number, len(own), hanging, ended - aborted, aborted, found.last_stable_offset, end
+    for found in result.in_order():
+        if any(map(len, found.ended)):
+            yield total_row(found, opened, *found.ended_counts())
 
 
-def _by_name(item: tuple[tuple[str | None, int | None], PartitionTransactions]) -> tuple[str, int]:
-    return str(item[0][0]), item[0][1] or 0
+def total_row(found: PartitionTransactions, opened: Sequence[OpenTransaction], committed: int, aborted: int) -> Row:
+    """A row of columns.TRANSACTION_TOTAL; of the open transactions those of the partition are counted."""
+    own = [each for each in opened if each.found is found]
+    hanging = sum(each.is_hanging is True for each in own)
+    topic, number = found.partition.topic, found.partition.number
+    stable, end = found.last_stable_offset, found.log_end_offset
+    return topic, number, len(own), hanging, committed, aborted, stable, end
 
 
 def _last_ends(found: PartitionTransactions) -> dict[int, int]:
