@@ -120,8 +120,11 @@ def check_path(session: Session, path: str) -> str:
     which must not be shown.
     """
     if is_remote(path):
+        address = without_query(path)
+        if f"{BUNDLE_SUFFIX}/" in f"{address}/":
+            raise typer.BadParameter(printable(f"{address}: an archive is only read on this host: copy it here first"))
         session.stores.give([path])
-        return without_query(path)
+        return address
     found = file_of(path)
     if found is not None:
         words = "this is a bundle, which holds no keys, values or headers; this command needs the logs"
