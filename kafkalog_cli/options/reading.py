@@ -119,6 +119,8 @@ def check_path(session: Session, path: str) -> str:
     An address is not checked here, as only its store knows what exists. It is returned without its options and keys,
     which must not be shown.
     """
+    if not path:
+        raise typer.BadParameter("a path is empty; the current directory is '.'")
     if is_remote(path):
         address = without_query(path)
         if f"{BUNDLE_SUFFIX}/" in f"{address}/":

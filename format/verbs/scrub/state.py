@@ -388,6 +388,8 @@ def writing_state(path: str) -> Iterator[State]:
     Raises InputError for a file that is no state, OutputError for one that cannot be made, and Refused while another
     process writes it.
     """
+    if not os.path.basename(path) or os.path.isdir(path):  # .lock in a log directory is the broker's
+        raise InputError("this is no file for a state", Location(path or "''"))
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:

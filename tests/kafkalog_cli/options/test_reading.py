@@ -33,3 +33,9 @@ def test_kinds():
 def test_an_archive_at_an_address_is_refused_before_anything_is_asked(inner: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"b/x\.tar\.zst.*: an archive is only read on this host"):
         options.check_paths(CONTEXT, [f"s3://KEY:SECRET@b/x.tar.zst{inner}?region=a"])
+
+
+def test_an_empty_path_is_not_the_current_directory() -> None:
+    """As of a variable of a shell that is not set."""
+    with pytest.raises(typer.BadParameter, match=r"a path is empty; the current directory is '\.'"):
+        options.check_paths(CONTEXT, [""])
