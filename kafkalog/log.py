@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict, TypeVar, Unpack
 
 from format.columns import BATCH, DIAGNOSIS, DIVERGENCE, GROUP, GROUP_OFFSET, REPLICA, TRANSACTION
 from format.decoding.decoder import Decoding
 from format.decoding.plain import KINDS
-from format.decoding.schemas import find_schemas, schema_of_topic, schemas_at
+from format.decoding.schemas import check_files, find_schemas, schema_of_topic, schemas_at
 from format.errors import CorruptDataError, InputError
 from format.findings import Finding as _Finding
 from format.findings import Severity
@@ -180,6 +180,9 @@ class Rows:
         self._raises = raises
         self._is_whole = True
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("rows are read where they are asked for, and cannot be pickled: send the path, or table()")
+
     def __repr__(self) -> str:
         return f"<kafkalog.Rows of {self._row_schema.type}, {self._covers}; columns {', '.join(self.schema.names)}>"
 
@@ -316,6 +319,10 @@ class Log:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
+        if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
+            raise TypeError(f"a path is text or a Path, not {path!r}")
+        if not os.fspath(path):
+            raise ValueError("the path is empty; the current directory is '.'")
         self.path = path_of(path)
         self._is_remote = is_remote(self.path)
         try:
@@ -397,13 +404,18 @@ class Log:
 
         Schemas come from the path ``schemas`` (a registry's topic, a log directory that has it, or a directory of
         files), else from the topic here or beside this partition. ``schema_of`` names, by topic, a file of the
-        directory and perhaps a message in it, as ``FILE:MESSAGE``.
+        directory and perhaps a message in it, as ``FILE:MESSAGE``. Raises InputError where these cannot be read.
         """
         for name, kind in (("value_as", value_as), ("key_as", key_as)):
             if kind not in KINDS:
                 raise ValueError(f"{name} is one of {', '.join(KINDS)}, not {kind!r}")
-        found = find_schemas([self._target()]) if schemas is None else schemas_at([Target(path_of(schemas))])
+        if schema_of is not None and not isinstance(schema_of, Mapping):
+            raise TypeError(f"schema_of is a dict, such as {{'orders': 'order.proto:Order'}}, not {schema_of!r}")
         by_topic = dict(schema_of_topic(f"{topic}={file}") for topic, file in (schema_of or {}).items())
+        if schema_of and schemas is None:
+            raise ValueError("the files of schema_of are in the directory of schemas: give that too")
+        found = find_schemas([self._target()]) if schemas is None else schemas_at([Target(path_of(schemas))])
+        check_files(found, by_topic)
         return Decoding(key_as=key_as, value_as=value_as, schemas=found, schema_of=by_topic)
 
     def batches(

@@ -104,9 +104,25 @@ def _run(arguments: Sequence[str] | None) -> int:
 
         say(command.get_help(command.make_context(PROGRAM, [], resilient_parsing=True)))
         return ExitCode.USAGE
+    if words[0:1] in (["--show-completion"], ["--install-completion"]) and words[1:]:
+        _set_up_completion(*words)
+        return ExitCode.CLEAN
     with _completion_without_rich():
         result = command.main(args=words, prog_name=PROGRAM, standalone_mode=False)
     return result if isinstance(result, int) else ExitCode.CLEAN
+
+
+def _set_up_completion(option: str, shell: str, *others: str) -> None:
+    """Show or install completion for a shell that is named after the option, and not for the one that runs."""
+    from typer._completion_shared import Shells, get_completion_script, install
+
+    if others or shell not in list(Shells):
+        raise typer.BadParameter(f"after {option}, give {', '.join(Shells)}, or nothing for the shell that runs")
+    if option == "--show-completion":
+        typer.echo(get_completion_script(prog_name=PROGRAM, complete_var=_COMPLETION, shell=shell))
+        return
+    _, path = install(shell=shell, prog_name=PROGRAM, complete_var=_COMPLETION)
+    typer.echo(f"{shell} completion installed in {path}\nCompletion will take effect once you restart the terminal")
 
 
 def _code_of(error: BaseException) -> int:

@@ -16,9 +16,8 @@ from collections.abc import Iterable
 from io import FileIO
 from typing import BinaryIO, Protocol
 
-from format.errors import InputError, OutputError, OutputExists
+from format.errors import OutputError, OutputExists
 from format.io.file_writer import check_apart, sync_directory
-from format.io.session import is_remote
 from format.location import Location
 
 _BUFFER_BYTES = 128 * 1024
@@ -164,8 +163,6 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
     """
     if path is None or path == "-":
         return _standard_output()
-    if is_remote(path):
-        raise InputError("is an address; a new file can only be written to a file system of this host", Location(path))
     real = str(check_apart(path, sources))
     try:
         status = os.stat(real)

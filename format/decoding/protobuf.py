@@ -11,6 +11,7 @@ import re
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
 import msgspec
 from google.protobuf import descriptor_pb2, json_format, message_factory, unknown_fields
@@ -163,7 +164,8 @@ class ProtobufSchema:
     def _text(self, message: Descriptor, content: bytes) -> str:
         parsed = self._parsed(message, content)
         try:
-            found = json_format.MessageToDict(parsed, preserving_proto_field_name=True, descriptor_pool=self._pool)
+            printer = _Printer(preserving_proto_field_name=True, descriptor_pool=self._pool)
+            found = printer._MessageToJsonObject(parsed)
             text = msgspec.json.encode(found).decode()
         except (json_format.Error, TypeError, ValueError, KeyError, OverflowError, RecursionError) as error:
             raise Undecodable(f"a message {message.full_name} that has no form in JSON: {error}") from None
@@ -172,6 +174,21 @@ class ProtobufSchema:
                 if leaf.form == "text":
                     utf8(content[leaf.start : leaf.end])
         return text
+
+
+class _Printer(json_format._Printer):  # type: ignore[misc]
+    """Protobuf's own printer of JSON, but an Any that cannot be opened is shown by its two fields.
+
+    So does Protobuf's printer of text. Its printer of JSON refuses the whole message, for one part whose type the
+    schema need not have.
+    """
+
+    def _AnyMessageToJsonObject(self, message: Message) -> dict[str, Any]:  # noqa: N802
+        try:
+            opened: dict[str, Any] = super()._AnyMessageToJsonObject(message)
+        except (TypeError, DecodeError):  # no such type, or not a message of it
+            return dict(self._RegularMessageToJsonObject(message, {}))
+        return opened
 
 
 def _file_of(name: str, text: str | None) -> descriptor_pb2.FileDescriptorProto:

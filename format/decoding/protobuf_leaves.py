@@ -189,14 +189,16 @@ class _Leaves:
         return found
 
     def _packed_type(self, message: Descriptor, at: int, end: int) -> Descriptor | None:
-        """The type of the message in an Any; None for one that the schema does not have."""
-        url: str = self._parsed(message, at, end).type_url
-        if not url.startswith(_TYPE_URL):
+        """The type of the message in an Any; None for one that the schema does not have, or that is not in it."""
+        found = self._parsed(message, at, end)
+        if not found.type_url.startswith(_TYPE_URL):
             return None
         try:
-            return self._pool.FindMessageTypeByName(url.removeprefix(_TYPE_URL))
-        except KeyError:
+            packed: Descriptor = self._pool.FindMessageTypeByName(found.type_url.removeprefix(_TYPE_URL))
+            GetMessageClass(packed)().ParseFromString(found.value)
+        except (KeyError, DecodeError):
             return None
+        return packed
 
 
 def _is_written_as(field: FieldDescriptor, wire: int) -> bool:

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from format import layout
-from format.errors import OutputInsideSource
-from format.io.session import is_remote
+from format.errors import InputError, OutputInsideSource
+from format.io.session import is_remote, path_of
 from format.location import Location
 
 _LARGE_BYTES = 128 * 1024
@@ -22,10 +22,13 @@ _MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 def check_apart(output: str | os.PathLike[str], sources: Iterable[str | os.PathLike[str]]) -> Path:
     """The real path of an output, which may not exist yet.
 
-    Raises OutputInsideSource where it equals, contains or lies inside a local source, also through symbolic links and
-    bind mounts, or lies inside a broker's log directory.
+    Raises InputError for an address, OutputInsideSource where it equals, contains or lies inside a local source,
+    also through symbolic links and bind mounts, or lies inside a broker's log directory.
     """
-    real, location = Path(os.path.realpath(output)), Location(str(output))
+    location = Location(str(output))
+    if is_remote(output):
+        raise InputError("is an address; a new file can only be written to a file system of this host", location)
+    real = Path(os.path.realpath(path_of(output)))
     for source in sources:
         relation = None if is_remote(source) else _relation(real, Path(os.path.realpath(source)))
         if relation is not None:

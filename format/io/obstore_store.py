@@ -120,16 +120,19 @@ def connected(scheme: str, host: str, query: dict[str, str], calls: Calls) -> tu
             store = stores.HTTPStore.from_url(f"{scheme}://{host}", **settings)
             return ObjectStore(store, f"{scheme}://{host}", provider, settings, calls), ""
         if scheme in S3:
+            _check_named(host.rpartition("@")[2], f"bucket: {scheme}://BUCKET/PATH")
             bucket, found, credentials = _s3_config(host, query, endpoint, calls)
             config |= found
             if credentials is not None and "skip_signature" not in config:
                 settings["credential_provider"] = credentials
         elif scheme in _GOOGLE:
             bucket = host
+            _check_named(bucket, f"bucket: {scheme}://BUCKET/PATH")
             config |= {"base_url": endpoint} if endpoint else {}
         else:
             container, _, account = host.rpartition("@")
             bucket, _, key = container.partition(":")
+            _check_named(account and bucket, f"container: {scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH")
             config |= {"account_name": account.partition(".")[0]} | ({"account_key": unquote(key)} if key else {})
             config |= {"endpoint": endpoint} if endpoint else {}
         settings["config"] = config
@@ -141,6 +144,11 @@ def connected(scheme: str, host: str, query: dict[str, str], calls: Calls) -> tu
         raise
     except Exception as error:  # the classes of obstore's errors have only Exception in common
         raise OSError(f"{f'no {provider} credentials: ' * bool(provider)}{_summary(error)}") from error
+
+
+def _check_named(name: str, form: str) -> None:
+    if not name:
+        raise WrongAddress(f"this names no {form}")
 
 
 def _check_options(scheme: str, query: dict[str, str]) -> None:

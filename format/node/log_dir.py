@@ -320,11 +320,12 @@ class LogDirSearch:
         self._listed_count = 0
         self._unlistable: list[Finding] = []
         self._passed: list[Path] = []  # entries, not followed, of directories above log directories
+        self.misnamed: list[Path] = []  # directories with segments, and without the name of a partition
 
     def below(self, path: Path, names: Names) -> tuple[LogDir, ...]:
         """The log directory at a path that has these names, or the log directories below it; empty if there is none."""
         self._listed_count = 0
-        self._unlistable, self._passed = [], []
+        self._unlistable, self._passed, self.misnamed = [], [], []
         return tuple(self._below(path, names, _DEPTH))
 
     def link_findings(self) -> Iterator[Finding]:
@@ -341,6 +342,7 @@ class LogDirSearch:
             yield log_dir_of(path, names)
             return
         if any(layout.SEGMENT_FILE.match(name) for name, _ in names):
+            self.misnamed.append(path)
             return
         children: dict[str, Names] = {}
         if self._holds_partitions(path, names, children):

@@ -359,7 +359,12 @@ class Target:
         foreign = foreign_segments(name for name, _ in names)
         if foreign:
             raise InputError(foreign, location)
-        raise NotALogDir("this directory contains no TOPIC-PARTITION directory and no segment file", location)
+        message = "this directory contains no TOPIC-PARTITION directory and no segment file"
+        misnamed = list(map(str, self._search.misnamed))
+        if misnamed:
+            these = first_of(misnamed, _MOST_NAMED)
+            message = f"no directory here has the name of a partition; segments are in {these}"
+        raise NotALogDir(message, location)
 
 
 def targets_at(

@@ -38,6 +38,9 @@ _DECISION_COLUMNS = ShownColumns(
     first_to_go=("size_bytes", "last_offset"),
 )
 
+#: So many batches of --explain are held back, so that its sentences stand above them.
+_MOST_HELD = 20_000
+
 
 class Recompressed(msgspec.Struct, frozen=True):
     """What is recompressed and how, where it is written, and whether it is only measured or explained."""
@@ -191,8 +194,14 @@ def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -
 
     progress = run.progress(sources.size_bytes)
     decided = Decided(plan.target.codec)
-    for rows in run.results(explain_recompress(sources, plan, limits=limits, advance=progress.advance)):
-        decided.take(rows)
-        run.write(BATCH_DECISION, rows)
-    for words in decided.sentences():
-        run.say_at_end(words)
+    written = 0
+    run.hold()
+    try:
+        for rows in run.results(explain_recompress(sources, plan, limits=limits, advance=progress.advance)):
+            decided.take(rows)
+            run.write(BATCH_DECISION, rows)
+            written += len(rows)
+            if written > _MOST_HELD:
+                run.conclude()  # the rows so far; the sentences stand below them
+    finally:
+        run.conclude(*decided.sentences())

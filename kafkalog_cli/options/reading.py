@@ -119,9 +119,14 @@ def check_path(session: Session, path: str) -> str:
     An address is not checked here, as only its store knows what exists. It is returned without its options and keys,
     which must not be shown.
     """
+    if not path:
+        raise typer.BadParameter("a path is empty; the current directory is '.'")
     if is_remote(path):
+        address = without_query(path)
+        if f"{BUNDLE_SUFFIX}/" in f"{address}/":
+            raise typer.BadParameter(printable(f"{address}: an archive is only read on this host: copy it here first"))
         session.stores.give([path])
-        return without_query(path)
+        return address
     found = file_of(path)
     if found is not None:
         words = "this is a bundle, which holds no keys, values or headers; this command needs the logs"

@@ -6,6 +6,7 @@ import base64
 import builtins
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -445,3 +446,22 @@ def test_decoded_records(tmp_path: Path) -> None:
         log.decoding(schema_of={"orders": ""})
     with pytest.raises(kafkalog.InputError):
         log.decoding(schemas=tmp_path / "nowhere")
+    with pytest.raises(TypeError, match="schema_of is a dict, such as"):
+        log.decoding(schema_of="orders=order.proto")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="are in the directory of schemas: give that too"):
+        log.decoding(schema_of={"orders": "order.proto"})
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "order.avsc").write_text('"string"')
+    with pytest.raises(kafkalog.InputError, match=r"there is no file oder\.avsc .* Did you mean order\.avsc\?"):
+        log.decoding(schemas=tmp_path / "files", schema_of={"orders": "oder.avsc"})
+
+
+def test_rows_are_not_pickled_and_an_empty_path_is_none(tmp_path: Path) -> None:
+    log = kafkalog.open(write_node(tmp_path))
+    assert repr(pickle.loads(pickle.dumps(log))) == repr(log)
+    with pytest.raises(TypeError, match=r"cannot be pickled: send the path, or table\(\)"):
+        pickle.dumps(log.records())
+    with pytest.raises(ValueError, match="the path is empty"):
+        kafkalog.open("")
+    with pytest.raises(TypeError, match="a path is text or a Path, not b'x'"):
+        kafkalog.open(b"x")  # type: ignore[arg-type]

@@ -88,3 +88,20 @@ def test_commands_follow_help_and_options_that_print(
     names = [each.name for each in COMMANDS] + (["common", "schema"] if "help" in line else [])
     wanted = [each for each in names if each.startswith(line.split(" ")[-1])]
     assert capsys.readouterr().out.split() == wanted
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef kafkalog"), ("fish", "--command kafkalog")]
+)
+def test_completion_is_set_up_for_the_shell_that_is_named(
+    shell: str, mark: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert main(["--show-completion", shell]) == 0
+    shown = capsys.readouterr().out
+    assert mark in shown
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["--install-completion", shell]) == 0
+    assert mark in "".join(each.read_text() for each in tmp_path.rglob("*") if each.is_file())
+    for words in ([f"{shell}x"], [shell, "ls"]):
+        assert main(["--show-completion", *words]) == 2
+        assert "give bash, zsh, fish, powershell, pwsh, or nothing for the shell" in capsys.readouterr().err

@@ -72,6 +72,12 @@ def test_an_address_is_no_file_of_this_host():
         open_output("s3://bucket/incident.html")
 
 
+def test_the_address_of_a_local_file_is_this_file(tmp_path):
+    stream = open_output(f"file://{tmp_path}/a%20page.html")
+    stream.publish()
+    assert [each.name for each in tmp_path.iterdir()] == ["a page.html"]
+
+
 def test_a_file_is_there_only_when_it_is_published(tmp_path):
     target = tmp_path / "out.jsonl"
     stream = open_output(str(target))

@@ -219,7 +219,9 @@ class BundleRun:
                 is_masked = member is not None and may_hold_secrets(each.path)
                 secrets = secrets_of(source, self.terms.limits) if is_masked else []
                 self._masked_files += bool(secrets)
-                changes["sha256"] = self._copied(source, member, secrets)
+                digest = self._copied(source, member, secrets)
+                # With the digest of a file that lacks only a password here, whoever has the bundle could guess it.
+                changes["sha256"] = None if secrets or entry.kept is None else digest
                 if entry.kept == schemas.KEPT_HEADERS:
                     place = location_of_file(each.path)
                     topic = place.topic

@@ -473,6 +473,7 @@ def list_partition(
     epochs = _side_file(partition, partition.leader_epoch_checkpoint, partition.epochs_file, terms.limits, found)
     live = _live_segments(partition, terms, found)
     notes = [] if partition.mark is None else [MARKS[partition.mark]]
+    notes += ["the directory's name is not TOPIC-PARTITION"] if partition.topic is None else []
     notes += [*_codes_of(found[start:]), *surroundings_notes(partition)]
     if known is not None:
         live.totals, live.log_end_offset = known.totals, known.log_end_offset

@@ -274,7 +274,9 @@ def _overview(report: Report) -> str:
     counts = report.counts
     found = [f"{count:,} {label}" for label, count in report.severities.items() if count]
     findings = plural("finding") if sum(report.severities.values()) > 1 else "finding"
-    words = f"{counted(counts['partitions'], 'partition')} in {counted(counts['log_dirs'], 'log directory')}"
+    words = counted(counts["partitions"], "partition")
+    if counts["log_dirs"]:  # none: single partitions, or tables without those of ls
+        words += f" in {counted(counts['log_dirs'], 'log directory')}"
     return (
         f"{words}, {counted(counts['segments'], 'segment')}, "
         f"{counted(counts['records'], 'record')}: {', '.join(found) + f' {findings}' if found else 'no findings'}."

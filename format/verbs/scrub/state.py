@@ -19,6 +19,7 @@ import msgspec
 from format.columns import SCRUBBED_FINDING
 from format.errors import InputError, OutputError, Refused
 from format.findings import Certainty, Finding, Severity
+from format.io.session import is_remote
 from format.location import Location
 from format.rows.record_rows import Row
 
@@ -373,7 +374,9 @@ class State:
 
 @contextmanager
 def reading_state(path: str) -> Iterator[State]:
-    """The state at a path, to read. Raises InputError for a file that is none."""
+    """The state at a path, to read. Raises InputError for an address, and for a file that is none."""
+    if is_remote(path):
+        raise InputError("is an address; a state is read on a file system of this host: copy it first", Location(path))
     if not os.path.isfile(path):
         raise InputError("there is no state file", Location(path))
     with _connected(path, is_read_only=True) as connection:
@@ -387,6 +390,8 @@ def writing_state(path: str) -> Iterator[State]:
     Raises InputError for a file that is no state, OutputError for one that cannot be made, and Refused while another
     process writes it.
     """
+    if not os.path.basename(path) or os.path.isdir(path):  # .lock in a log directory is the broker's
+        raise InputError("this is no file for a state", Location(path or "''"))
     try:
         lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:

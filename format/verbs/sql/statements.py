@@ -26,6 +26,9 @@ _PREFIXES = (
     "Execution error: ",
     "Arrow error: ",
     "External error: ",
+    "Optimizer rule 'simplify_expressions' failed caused by ",
+    "Parser error: ",
+    "type_coercion caused by ",
     "This feature is not implemented: ",
 )
 #: Statements that the engine refuses, some of them in words about something else.
@@ -34,6 +37,21 @@ _NO_QUESTION = re.compile("(DDL|DML|Statement) not supported")
 _UNKNOWN = re.compile(r"No field named (\S+?)\. .*Valid fields are (.*)")
 _NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?(.+)' not found")
 _OF_TEXT = re.compile("Function '([^']+)' requires String, but received Binary")
+#: What the engine says of times that it cannot take, and what to write. A record may have any time.
+_OF_TIMES = (
+    (
+        re.compile("represented as nanoseconds"),
+        "a time as text is from 1677-09-22 to 2262-04-11: another one is written as '2300-01-01'::timestamp(3)",
+    ),
+    (
+        re.compile("[Tt]imestamp.*(out of range|representable|to datetime)|to datetime for Timestamp"),
+        "a timestamp is no date: add timestamp BETWEEN '1678-01-01' AND '2262-01-01', or take timestamp::bigint",
+    ),
+    (
+        re.compile("comparison operation .*(Timestamp.* Int64|Int64 .*Timestamp)|compare Timestamp.*Int64"),
+        "a time is compared with text, such as '2026-11-01T08:00:00', or with to_timestamp_millis(MILLISECONDS)",
+    ),
+)
 _EXHAUSTED = "Resources exhausted: "
 #: Messages that name what is wrong, the name being the last word of the first group.
 _NAMED = (
@@ -89,6 +107,9 @@ def error_of(error: Exception, statement: Statement) -> BadQuery | LimitExceeded
         return BadQuery(words, _excerpt(*_around(statement, 0)))
     if "non UTF-8" in words:
         return BadQuery("a value is not UTF-8: give text(value), in which such bytes are U+FFFD, or compare bytes")
+    for pattern, said in _OF_TIMES:
+        if pattern.search(words):
+            return BadQuery(said)
     of_text = _OF_TEXT.search(words)
     if of_text:
         name = of_text[1]

@@ -235,8 +235,19 @@ def test_what_is_no_message() -> None:
         deep = b"\x12" + _varint(len(deep)) + deep
     with pytest.raises(Undecodable, match="not a message A"):
         decoded(text, _FIRST + deep)
-    with pytest.raises(Undecodable, match="no form in JSON"):
-        decoded(text, _FIRST + b"\x1a\x03\x0a\x01x")
+
+
+@pytest.mark.parametrize("url", ["type.googleapis.com/Nope", "type.googleapis.com/A", "nothing", "/", ""])
+def test_an_any_that_cannot_be_opened_is_shown_by_its_fields(url: str) -> None:
+    """Its type is not in the schema, or its bytes are no message of this type."""
+    text = """syntax = "proto3"; import "google/protobuf/any.proto";
+        message A { string a = 1; google.protobuf.Any b = 2; }"""
+    packed = (b"\x0a" + _varint(len(url)) + url.encode()) * bool(url) + b"\x12\x02\xff\xfe"
+    data = _FIRST + b"\x0a\x01x\x12" + _varint(len(packed)) + packed
+    shown = {"type_url": url, "value": "//4="} if url else {"value": "//4="}
+    assert decoded(text, data) == {"a": "x", "b": shown}
+    leaves = ProtobufSchema(text, {}).leaves_of(data, 0, is_framed=True)
+    assert [each.path for each in leaves] == [(b"a",)] + [(b"b",)] * len(shown)
 
 
 def test_a_string_that_is_not_utf8_is_not_shown_as_python_writes_bytes() -> None:

@@ -131,6 +131,13 @@ def test_the_name_of_a_partition_alone_is_none(tmp_path: Path) -> None:
     assert Target(tmp_path).kind is Kind.LOG_DIR
 
 
+def test_segments_in_a_directory_without_the_name_of_a_partition_are_named(tmp_path: Path) -> None:
+    write_segment(tmp_path / "old" / "backup_orders", 0, batches(2))
+    with pytest.raises(NotALogDir, match=r"has the name of a partition; segments are in .*/old/backup_orders$"):
+        _ = Target(tmp_path).kind
+    assert Target(tmp_path / "old" / "backup_orders").kind is Kind.PARTITION
+
+
 def test_a_partition_behind_a_link_is_there_and_not_read(broker: Path, tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     link = broker / "ledger-0"

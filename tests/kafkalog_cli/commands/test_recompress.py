@@ -86,6 +86,19 @@ def test_what_would_be_saved_stands_above_the_rows(run_kafkalog_many: RunMany, d
     assert "would save" not in run.stderr
 
 
+def test_the_reasons_stand_above_the_batches(
+    run_kafkalog_many: RunMany, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = write_segment(tmp_path / "t-0", 0, batches(3))
+    words = ["recompress", log.parent, "--explain", "--codec", "zstd"]
+    [run] = run_kafkalog_many([words])
+    assert run.check(0).stdout.startswith("With zstd, of 3 batches: 3 recompressed")
+    assert "codec-differs: a broker" not in run.stderr
+    monkeypatch.setattr("kafkalog_cli.commands.recompress._MOST_HELD", 2)  # too many to be held back
+    [run] = run_kafkalog_many([words])
+    assert "\nWith zstd, of 3 batches: 3 recompressed" in run.check(0).stdout
+
+
 def test_several_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     paths = [write_segment(tmp_path / name, 0, batches(1)).parent for name in ("a-0", "b-3")]
     [run] = run_kafkalog_many([["recompress", *paths, "--codec", "gzip", "--output", tmp_path / "out"]])

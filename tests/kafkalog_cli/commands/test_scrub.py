@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,6 +125,12 @@ def test_verify_since(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
         (["NODE", "--status", "--state", "DB"], 2, "read only states"),
         (["NODE", "--state", "NODE/scrub.db", "--once"], 5, "nothing is written"),
         (["NODE", "--state", "DB", "--once", "--metrics", "NODE/m.prom"], 5, "nothing is written"),
+        (["NODE", "--state", "s3://bucket/scrub.db", "--once"], 2, "is an address; a new file can only"),
+        (["NODE", "--state", "DB", "--once", "--metrics", "s3://bucket/m"], 2, "s3://bucket/m: is an address"),
+        (["NODE", "--state", "", "--once"], 2, "'': this is no file for a state"),
+        (["NODE", "--state", "OTHER", "--once"], 2, "this is no file for a state"),
+        (["NODE", "--state", "OTHER/", "--once"], 2, "this is no file for a state"),
+        (["--status", "--state", "s3://bucket/scrub.db"], 2, "a state is read on a file system of this host"),
         (["--status", "--state", "DB"], 2, "there is no state file"),
         (["NODE", "--state", "DB", "--once", "--history"], 2, "--history goes with --status"),
         (["--status", "--state", "DB", "--once"], 2, "--once does not go with --status"),
@@ -132,10 +140,17 @@ def test_verify_since(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
         (["NODE", "--state", "DB", "--once", "--period", "inf"], 2, "'inf' is not a number from 0 to"),
     ],
 )
-def test_refusals(kafkalog: Kafkalog, node: Path, tmp_path: Path, arguments: list[str], code: int, words: str) -> None:
-    given = [each.replace("NODE", str(node)).replace("DB", str(tmp_path / "scrub.db")) for each in arguments]
+def test_refusals(
+    kafkalog: Kafkalog, node: Path, tmp_path: Path, arguments: list[str], code: int, words: str, monkeypatch: Any
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    names = {"NODE": str(node), "DB": str(tmp_path / "scrub.db"), "OTHER": str(other)}
+    given = [re.sub("|".join(names), lambda match: names[match[0]], each) for each in arguments]
     run = kafkalog("scrub", *given).check(code)
     assert words in run.stderr
+    assert not list(other.iterdir()), "a file .lock there would be a broker's"
     assert sorted(each.name for each in node.iterdir()) == ["orders-0"]
 
 

@@ -122,6 +122,31 @@ def test_columns_of_the_question_have_a_form_in_every_format(
     assert "a column has no form in Parquet" in interval.check(2).stderr
 
 
+def test_a_record_of_any_time_and_what_asks_for_a_date(
+    run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path
+) -> None:
+    """A producer that counts microseconds writes times after the year 9999, which are no dates."""
+    dates = "timestamp BETWEEN '1678-01-01' AND '2262-01-01'"
+    log = write_segment(
+        tmp_path / "t-0", 0, [batch(n, [b"v"], timestamp=time) for n, time in enumerate((0, 10**13, 10**16))]
+    )
+    compared, *refused, left_out = run_kafkalog_many(
+        [
+            ("sql", "--format", "jsonl", question, log)
+            for question in (
+                "SELECT count(*) AS n FROM records WHERE timestamp > '2262-01-01'::timestamp(3)",
+                "SELECT date_trunc('day', timestamp) AS day FROM records",
+                "SELECT timestamp::text FROM records",
+                "SELECT timestamp + interval '1 day' FROM records",
+                f"SELECT count(date_trunc('day', timestamp)) AS n FROM records WHERE {dates}",
+            )
+        ]
+    )
+    assert [each.check(0).rows("row")[0]["n"] for each in (compared, left_out)] == [2, 1]
+    for each in refused:
+        assert f"a timestamp is no date: add {dates}" in each.check(2).stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
@@ -163,6 +188,10 @@ def test_nothing_is_written_and_no_other_file_is_read(
         ("SELECT count(*) FROM records WHERE value LIKE '%a'", "text(value)"),
         ("SELECT octet_length(value) FROM records", "takes text, not bytes: give text(value); size(value)"),
         ("SELECT count(*) FROM records r TABLESAMPLE SYSTEM (1)", "TABLESAMPLE is not supported"),
+        ("SELECT 1 FROM records WHERE timestamp > '2300-01-01'", "is written as '2300-01-01'::timestamp(3)"),
+        ("SELECT 1 FROM records WHERE timestamp > 17", "a time is compared with text, such as"),
+        ("SELECT 1 FROM records WHERE timestamp IN (1, 2)", "a time is compared with text, such as"),
+        ("SELECT 1 FROM records WHERE timestamp > 'noon'", "kafkalog: Error parsing timestamp from 'noon'"),
         ("SHOW TABLES", "kafkalog sql --tables lists the tables"),
         ("", "there is no statement"),
     ],

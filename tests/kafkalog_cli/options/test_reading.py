@@ -27,3 +27,15 @@ def test_a_path_that_is_not_there_is_a_usage_error(tmp_path):
 def test_kinds():
     assert options.AsKind().kind is None
     assert options.Reading(["/x"], options.AsKind("index")).kind is Kind.OFFSET_INDEX
+
+
+@pytest.mark.parametrize("inner", ["", "/", "/node-1/orders-0"])
+def test_an_archive_at_an_address_is_refused_before_anything_is_asked(inner: str) -> None:
+    with pytest.raises(typer.BadParameter, match=r"b/x\.tar\.zst.*: an archive is only read on this host"):
+        options.check_paths(CONTEXT, [f"s3://KEY:SECRET@b/x.tar.zst{inner}?region=a"])
+
+
+def test_an_empty_path_is_not_the_current_directory() -> None:
+    """As of a variable of a shell that is not set."""
+    with pytest.raises(typer.BadParameter, match=r"a path is empty; the current directory is '\.'"):
+        options.check_paths(CONTEXT, [""])

@@ -175,6 +175,11 @@ def test_a_copy_of_the_process_is_refused_and_does_not_wait(opened: ObjectStore)
     ("scheme", "host", "query", "words"),
     [
         ("s3", "logs", {"nonsense": "1"}, "unknown option nonsense: an address takes anonymous, endpoint_override"),
+        ("s3", "", {}, "this names no bucket: s3://BUCKET/PATH"),
+        ("s3a", "KEY:SECRET@", {}, "this names no bucket"),
+        ("gs", "", {}, "this names no bucket"),
+        ("abfs", "", {}, "this names no container: abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH"),
+        ("abfs", "logs", {}, "this names no container"),
         ("s3", "logs", {"scheme": "ftp"}, "scheme=ftp: it is http or https"),
         ("s3", "logs", {"endpoint_override": "[::1"}, "is not the address of a server"),
         ("s3", "logs", {"endpoint_override": "host:port"}, "is not the address of a server"),

@@ -186,6 +186,12 @@ def test_no_secret_is_in_a_bundle(tmp_path: Path) -> None:
     secrets.places = {each: place for each, place in secrets.places.items() if each not in secrets.in_names}
     secrets.places = {each: place for each, place in secrets.places.items() if "unknown key of" not in place}
     assert not found_in(members, secrets)
+    files = map(json.loads, members["files.jsonl"].splitlines())
+    digests = {each["path"].rpartition("/")[2]: "sha256" in each for each in files if each["type"] == "file"}
+    assert not digests["meta.properties"], "a password could be guessed: the rest of the file is known"
+    assert not digests["bootstrap.checkpoint"]
+    assert not any(has_digest for name, has_digest in digests.items() if name in secrets.in_names)
+    assert digests["00000000000000000000.log"]
 
 
 def test_no_secret_and_no_name_is_in_one_without_names(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -257,6 +258,13 @@ def test_a_log_of_another_name(data_dir: Path, tmp_path: Path):
         listed(place)
     (found,) = listed(Target(place, Kind.LOG))
     assert (found.topic, found.segment_base_offset, found.first_offset, found.last_offset) == (None, None, 0, 1299)
+
+
+def test_a_partition_whose_name_is_none(data_dir: Path, tmp_path: Path):
+    copy = shutil.copytree(data_dir / LEDGER, tmp_path / "backup_ledger")
+    found = listed(copy)[0]
+    assert (found.topic, found.partition) == (None, None)
+    assert found.notes == "the directory's name is not TOPIC-PARTITION"
 
 
 def test_other_files_and_other_paths_are_refused(data_dir: Path, tmp_path: Path):
