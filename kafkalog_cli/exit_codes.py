@@ -192,12 +192,13 @@ class Summary(msgspec.Struct):
             lines.append(f"Not checked: {'; '.join(self.all_not_checked)}.")
         last = [f"Findings: {found}."] if found else []
         if self.conditions:
-            words = "; ".join(
-                self._damage_words() if each is Condition.DAMAGE else each.words
-                for each in Condition
-                if each in self.conditions
-            )
-            last.append(f"{words[0].upper()}{words[1:]}. Exit status {int(self.exit_code)}.")
+            # Damage without a place is what the answer says: a refused start, losses, a diagnosis.
+            said = [
+                each for each in Condition if each in self.conditions and (each is not Condition.DAMAGE or self.damaged)
+            ]
+            words = "; ".join(self._damage_words() if each is Condition.DAMAGE else each.words for each in said)
+            last += [f"{words[0].upper()}{words[1:]}."] if words else []
+            last.append(f"Exit status {int(self.exit_code)}.")
         elif len(self.findings) == len(Severity):  # of a command that checks: it counts all severities from the start
             is_proven = " is proven" if self.findings[Severity.WARNING.label] else ""
             if self.all_not_checked:

@@ -15,6 +15,7 @@ def test_summary_paragraph():
         findings={"fatal": 2, "info": 1, "warning": 0},  # in the order in which they were met
     )
     summary.conditions |= {Condition.INCOMPLETE, Condition.DAMAGE}
+    summary.damaged_at(Location("/n/meta.properties"))
     summary.not_checked.append("records")
     summary.unchecked_codes["live-tail"] = 2
     assert summary.complete is False
@@ -42,6 +43,13 @@ def test_damage_is_said_with_its_partitions(places, words):
     for each in places:
         summary.damaged_at(each)
     assert summary.paragraph().splitlines()[-1] == f"Damage proven{words}. Exit status 1."
+
+
+def test_a_result_that_is_no_damage_at_a_place_is_not_called_so():
+    refused = Summary("boot", counts={"boot_step": 1}, conditions={Condition.DAMAGE})
+    assert refused.paragraph() == "boot: 1 boot step.\nExit status 1."
+    refused.conditions.add(Condition.INCOMPLETE)
+    assert refused.paragraph() == "boot: 1 boot step.\nIncomplete, not proven clean. Exit status 1."
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,7 @@ def test_rows_are_counted_by_what_they_are_about():
 
 @pytest.mark.parametrize("condition", Condition)
 def test_every_condition_has_words(condition):
-    summary = Summary("verify", conditions={condition})
+    summary = Summary("verify", conditions={condition}, damaged={"/n/meta.properties": ""})
     assert summary.paragraph().endswith(f". Exit status {int(condition.exit_code)}.")
 
 
