@@ -287,6 +287,10 @@ class IntactElsewhere:
         return [found] if found.lost_offsets is None else counted_losses(found, *self.taken_from([found.lost_offsets]))
 
 
+#: For readers who judge losses by themselves.
+NOT_ELSEWHERE = IntactElsewhere(list)
+
+
 def opened_chunks(
     source: FileSource,
     chunks: Iterable[HeaderChunk],
@@ -294,10 +298,15 @@ def opened_chunks(
     selection: Selection,
     *,
     limits: Limits,
+    elsewhere: IntactElsewhere | None = None,
 ) -> Iterator[LogChunk | Finding]:
-    """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage."""
+    """Consecutive chunks of a log, with compressed v0/v1 messages opened, and findings for damage.
+
+    What ``elsewhere`` has is not lost: by default the offsets of intact batches in other places of the log, whose
+    headers are read for it.
+    """
     repeats, overlaps = RepeatFindings(log.location), OverlapFindings(log.location)
-    elsewhere = IntactElsewhere.of_log(log, limits)
+    elsewhere = elsewhere or IntactElsewhere.of_log(log, limits)
     for each in chunks:
         chunk = batches_of(each, source, limits)
         yield from repeats.before(chunk.table, chunk.repeated)

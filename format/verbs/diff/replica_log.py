@@ -37,7 +37,7 @@ from format.node.target import Target
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.protocol import Cost, LogUnit
-from format.scan.read_log import LogChunk, batches_of, chunks_with_crcs, opened_chunks
+from format.scan.read_log import NOT_ELSEWHERE, LogChunk, batches_of, chunks_with_crcs, opened_chunks
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING
 from format.scan.whole_units import ResultT, WholeUnits
@@ -481,7 +481,7 @@ class ReplicaLog:
         else:
             chunks = chunks_with_crcs(opened.source, place, self._limits)
         log = LogUnit(opened.source.place, opened.location, None, opened.next_base_offset)
-        return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits)
+        return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits, elsewhere=NOT_ELSEWHERE)
 
     def _shared_chunk(self, others: Sequence[ReplicaLog]) -> BatchChunk | None:
         """The chunk of another replica, or the rest of it, if the bytes here are the same at the same position.

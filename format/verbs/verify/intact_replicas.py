@@ -25,7 +25,7 @@ from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, is_covered, merged, without
 from format.scan.progress import no_progress
-from format.scan.read_log import chunks_with_crcs, opened_chunks
+from format.scan.read_log import NOT_ELSEWHERE, chunks_with_crcs, opened_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
@@ -364,7 +364,7 @@ def _intact_batches(replica: Replica, offsets: Range, limits: Limits) -> tuple[l
         try:
             with FileSource(log.path) as source:
                 chunks = chunks_with_crcs(source, BatchRange(0), limits)
-                for item in opened_chunks(source, chunks, log, EVERYTHING, limits=limits):
+                for item in opened_chunks(source, chunks, log, EVERYTHING, limits=limits, elsewhere=NOT_ELSEWHERE):
                     if isinstance(item, Finding):
                         continue
                     table = item.chunk.table
