@@ -82,11 +82,12 @@ class DigestingWriter:
         else:
             self._wait(_MOST_WAITING - 1)
             self._submit(lambda: self._write(content))
-        self._digest.update(content)
 
     def _write(self, content: memoryview) -> None:
-        while content:
-            content = content[os.write(self._fd, content) :]
+        left = content
+        while left:
+            left = left[os.write(self._fd, left) :]
+        self._digest.update(content)
 
     def _submit(self, work: Callable[[], None]) -> None:
         if self._thread is None:
