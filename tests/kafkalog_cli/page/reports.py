@@ -44,7 +44,7 @@ def report_of(*paths: Path, **terms: Any) -> Report:
 def damaged_node(source: Path, folder: Path) -> Path:
     """A copy of a log directory in which a batch of orders-0 has a wrong CRC, and payments-0 ends inside a batch."""
     node = shutil.copytree(source, folder / "node-1")
-    log = next((node / "orders-0").glob("*.log"))
+    log = sorted((node / "orders-0").glob("*.log"))[0]
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 0xFF
     log.write_bytes(content)
