@@ -172,6 +172,9 @@ MIN_RECORD_BYTES = 7
 MIN_MESSAGE_LENGTH = 14
 #: The same for a v1 message, which also has a timestamp.
 MIN_V1_MESSAGE_LENGTH = MIN_MESSAGE_LENGTH + 8
+#: The bytes of a batch, or message, up to its magic. Where no more than these are left, a broker ends the log without
+#: an error (FileLogInputStream).
+UP_TO_MAGIC_BYTES = RECORD_BATCH.offset_of("magic") + 1
 #: The largest relative offset: a segment's index has offsets relative to the base offset, as an int32.
 MAX_RELATIVE_OFFSET = 2**31 - 1
 

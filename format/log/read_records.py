@@ -415,7 +415,6 @@ _PORTION_BYTES = 8 * MIB
 MOST_ROWS = 128 * 1024
 #: The most headers of a record that is read: each header becomes several objects, however small it is.
 MOST_HEADERS = 1_000_000
-_LEAST_HEADER_BYTES = 2  # the lengths of its key and its value
 
 
 def record_tables(
@@ -519,7 +518,6 @@ class _Spans:
         # The count in the header may be forged: the bytes of a batch limit the number of its records.
         capacity = int(np.minimum(counts, lengths // layout.MIN_RECORD_BYTES + 1).sum())
         known = {each.batch for each in problems}
-        may_be_limited = bool((lengths > _LEAST_HEADER_BYTES * MOST_HEADERS).any())
         first: int | None = 0
         is_continued = False
         while first is not None:
@@ -541,7 +539,7 @@ class _Spans:
                 spans[cut, _SPAN["start"]] = results[cut, _END]
                 spans[cut, _SPAN["record_count"]] -= results[cut, _RECORDS]
             records = columns[:read]
-            if may_be_limited and ((records[:, _R["header_count"]] > MOST_HEADERS).any() or self._limited):
+            if (records[:, _R["header_count"]] > MOST_HEADERS).any() or self._limited:
                 records = self._within_limits(records, problems)
             yield RecordTable(self._batches, self._buffer, records, problems, is_continued, is_cut)
             problems, first, is_continued = later, cut, is_cut

@@ -128,19 +128,15 @@ def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     return Damage(**{name: getattr(found, name) for name in Damage.__struct_fields__})
 
 
-#: A broker reads this much of a batch before it looks whether the rest is there (FileLogInputStream).
-_UP_TO_MAGIC = layout.RECORD_BATCH.offset_of("magic") + 1
-
-
 def is_beginning_of_batch(source: Source, position: int, end: int) -> bool:
     """Whether the bytes from ``position`` to the end of the file are the beginning of a batch, as a broker reads it.
 
     A broker ends the log there without an error, whatever the offset is; recovery cuts the bytes off. Bytes that
     cannot start a header were overwritten.
     """
-    header = source.read_at(position, min(_UP_TO_MAGIC, end - position))
-    if len(header) < _UP_TO_MAGIC or end - position == _UP_TO_MAGIC:
+    if end - position <= layout.UP_TO_MAGIC_BYTES:
         return True
+    header = source.read_at(position, layout.UP_TO_MAGIC_BYTES)
     _, length = layout.LOG_ENTRY.struct.unpack_from(header)
     end_position = position + layout.LOG_ENTRY.size_bytes + length
     return bool(length >= layout.MIN_MESSAGE_LENGTH and end_position > end and header[-1] <= 2)

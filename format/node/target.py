@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.files import meta_properties
 from format.findings import Finding, finding
-from format.io.session import RemotePath, entries_of, is_on_disk, is_remote, is_there, path_of
+from format.io.session import RemotePath, entries_of, is_on_disk, is_remote, is_there, map_near, path_of
 from format.io.source import FileSource, os_reason
 from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
@@ -230,17 +230,28 @@ class Surroundings:
         return self._partitions[file.parent]
 
 
+def clusters_of(log_dirs: Sequence[Path], limits: Limits) -> list[tuple[str, Path]]:
+    """The cluster ids in the meta.properties of log directories, each with the first directory that has it."""
+    found: dict[str, Path] = {}
+    files = [log_dir / layout.META_PROPERTIES for log_dir in log_dirs]
+    read = map_near(partial(meta_properties.ids_in, limits=limits), files, files[0]) if files else ()
+    for log_dir, (_, cluster_id, _) in zip(log_dirs, read, strict=True):
+        if cluster_id is not None:
+            found.setdefault(cluster_id, log_dir)
+    return list(found.items())
+
+
 def require_one_cluster(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> None:
     """Raise InputError for log directories of two clusters, by meta.properties: their logs have the same names."""
-    first: tuple[str, Path] | None = None
+    log_dirs: list[Path] = []
     for target in targets:
-        around = (directory_around(target.path),) if target.kind is Kind.PARTITION else ()
-        for log_dir in (*around, *(each.path for each in target.log_dirs)):
-            cluster_id = meta_properties.ids_in(log_dir / layout.META_PROPERTIES, limits)[1]
-            if first is not None and cluster_id not in (None, first[0]):
-                words = f"of the cluster {cluster_id}, and {first[1]} of {first[0]}: give the paths of one cluster"
-                raise InputError(words, Location(str(log_dir)))
-            first = first or (None if cluster_id is None else (cluster_id, log_dir))
+        log_dirs += [directory_around(target.path)] if target.kind is Kind.PARTITION else []
+        log_dirs += [each.path for each in target.log_dirs]
+    clusters = clusters_of(log_dirs, limits)
+    if len(clusters) > 1:
+        (first_id, first), (other_id, other) = clusters[:2]
+        words = f"of the cluster {other_id}, and {first} of {first_id}: give the paths of one cluster"
+        raise InputError(words, Location(str(other)))
 
 
 class Target:

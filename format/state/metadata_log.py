@@ -441,7 +441,7 @@ def _state_of(partition: Partition, snapshot: KraftSnapshot, limits: Limits) -> 
 def _check_end(partition: Partition, state: MetadataState) -> None:
     """A finding for a log that ends before a snapshot: what changed between, and when, is in no file."""
     end = state.last_offset + 1
-    snapshot_end = max((each.end_offset for each in partition.kraft_snapshots if each.leftover is None), default=0)
+    snapshot_end = max((each.end_offset for each in finished_snapshots(partition)), default=0)
     if snapshot_end > end:
         message = f"no file has the records {end} to {snapshot_end - 1}, which are before a snapshot: what changed "
         message += "with them, and when, is not known"

@@ -379,13 +379,6 @@ class TableRenderer:
         if has_header:
             cells = [_filled(column.name, width, column) for column, width in zip(shown, widths, strict=True)]
             yield self._styled((" " * _GAP).join(cells).rstrip(), "1")
-        if self._fold_width is None:  # and so without colours
-            filled = (
-                [_filled(row[at], width, columns[at]) for row in rows]
-                for at, width in zip(self._shown, widths, strict=True)
-            )
-            yield from map((" " * _GAP).join, zip(*filled, strict=True))
-            return
         for row in rows:
             folded = [
                 self._cell_lines(columns[at], row[at], width) for at, width in zip(self._shown, widths, strict=True)

@@ -31,7 +31,6 @@ from format.verbs.dump_log.options import KafkaStops
 _MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
 #: The fewest bytes after the last whole batch that Kafka still looks at: a header up to its magic.
-_LEAST_BYTES = layout.RECORD_BATCH.offset_of("magic") + 1
 _LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
 _TABLE_ROWS = 16 * 1024
 _ZSTD = layout.CODEC_NAMES.index("zstd")
@@ -96,7 +95,7 @@ def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) 
     scratch = np.empty((_TABLE_ROWS, len(BATCH_COLUMNS)), np.int64)
     status = np.zeros(3, np.int64)
     wanted = BODY_CHUNK_BYTES
-    while position < end - _LEAST_BYTES:
+    while position < end - layout.UP_TO_MAGIC_BYTES:
         buffer = memoryview(source.read_at(position, min(wanted, end - position)))
         wanted = BODY_CHUNK_BYTES
         status[2] = -1  # accept every header
@@ -127,7 +126,7 @@ def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) 
 
 def batch_at(source: Source, position: int, end: int) -> BatchFacts:
     """The first batch that Kafka finds in ``source[position:end]``, without its CRC checked. Raises KafkaStops."""
-    if position < end - _LEAST_BYTES:
+    if position < end - layout.UP_TO_MAGIC_BYTES:
         length = int.from_bytes(source.read_at(position, _OVERHEAD)[_LENGTH], "big", signed=True)
         if length < layout.MIN_MESSAGE_LENGTH:
             raise _too_small(length)

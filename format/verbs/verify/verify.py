@@ -34,7 +34,7 @@ from format.node.partition import (
     parse_partition_dir,
     read_partition,
 )
-from format.node.target import Target, nothing_to_read, target_at
+from format.node.target import Target, clusters_of, nothing_to_read, target_at
 from format.scan.cluster import cluster_of
 from format.scan.drivers import SerialDriver, may_be_shared, open_driver, size_of
 from format.scan.progress import Advance, no_progress
@@ -121,16 +121,10 @@ def log_dirs_of_nodes(log_dirs: Iterable[LogDir], limits: Limits) -> dict[str, l
 
 def other_clusters(targets: Iterable[Target], limits: Limits) -> Iterator[str]:
     """Notes about log directories of other clusters than the first one, one for each cluster: nothing is compared."""
-    first: tuple[str, Path] | None = None
-    seen: set[str] = set()
-    for log_dir, owner in _owned((each for target in targets for each in target.log_dirs), limits):
-        if owner.cluster_id is None or owner.cluster_id in seen:
-            continue
-        seen.add(owner.cluster_id)
-        if first is None:
-            first = owner.cluster_id, log_dir.path
-        else:
-            yield (f"{log_dir.path} against {first[1]}: they are of two clusters, {owner.cluster_id} and {first[0]}")
+    clusters = clusters_of([each.path for target in targets for each in target.log_dirs], limits)
+    for cluster_id, path in clusters[1:]:
+        first_id, first = clusters[0]
+        yield f"{path} against {first}: they are of two clusters, {cluster_id} and {first_id}"
 
 
 def replicas_elsewhere(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path, frozenset[TopicPartition]]:

@@ -23,7 +23,6 @@ from format.log.kafka_batch import BatchFacts, decode_facts, magic_of
 from format.log.walker import recorded_damage
 from format.verbs.boot.broker_files import opened
 
-_UP_TO_MAGIC = layout.RECORD_BATCH.offset_of("magic") + 1
 _WINDOW_BYTES = 64 * 1024
 _INDEX_ENTRY_BYTES = layout.OFFSET_INDEX_ENTRY.size_bytes
 
@@ -61,7 +60,7 @@ def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iter
     window = _Window(source)
     bundled = _only_headers(source)
     position = start
-    while position + _UP_TO_MAGIC < end:
+    while position + layout.UP_TO_MAGIC_BYTES < end:
         if bundled is not None and _ends_at(bundled, source, position):
             return
         head = window.read(position, min(layout.RECORD_BATCH.size_bytes, end - position))
