@@ -47,6 +47,8 @@ _ZERO_BYTES = 4096
 _ENOUGH_LED_TO_BYTES = 256 * 1024
 #: A group of this many bytes or more is not a value.
 _CERTAIN_BYTES = 64 * 1024 * 1024
+#: Bytes that are an offset as little after the last one as this are not the rest of a record.
+_NEAR_OFFSETS = 1 << 20
 _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
 _MAX_OFFSET = 2**63 - 1
 
@@ -208,9 +210,11 @@ class GroupSearch:
         rest = self._source.read_at(group.end, min(_ZERO_BYTES, self._end - group.end))
         if not any(rest):
             return True
+        if len(rest) >= _OFFSET_BYTES:  # a compressed v0 or v1 message has its last offset in front
+            return 0 < int.from_bytes(rest[:_OFFSET_BYTES], "big") - last_offset <= _NEAR_OFFSETS
         # The CRC does not cover the base offset, so that an intact batch may have a negative one.
         expected = (last_offset + 1).to_bytes(_OFFSET_BYTES + 1, "big", signed=True)[1:]
-        return expected.startswith(rest[:_OFFSET_BYTES])
+        return expected.startswith(rest)
 
     def _is_boundary(self, start: int, position: int) -> bool:
         """Whether a batch starts at ``position``, by the lengths from the batch at ``start`` on."""

@@ -9,7 +9,7 @@ from format.log import after_damage as survey_module
 from format.log.after_damage import Survey
 from format.log.batch_chunk import OffsetRange, possible_offsets
 from format.log.damaged_batches import CandidateSearch
-from tests.building import batch, batches
+from tests.building import batch, batches, wrapper
 from tests.sources import BytesSource
 
 PARTS = batches(40)
@@ -53,6 +53,15 @@ def test_a_group_at_odds_with_more_batches_is_passed_over() -> None:
 def test_a_group_at_odds_with_fewer_batches_is_kept() -> None:
     log = b"".join([PARTS[0], b"??", *PARTS[2:30], b"??", PARTS[10], PARTS[11]])
     assert starts_after(log, SIZE, 2) == [SIZE + 2, 29 * SIZE + 4]
+
+
+def test_a_group_before_the_beginning_of_a_compressed_message_is_kept() -> None:
+    """Two pages changed places: the group is at odds with the rest, but the log goes on after it, and no value does."""
+    messages = [wrapper(1, 3 * number) for number in range(40)]
+    begun = messages[23][: len(messages[23]) // 2]
+    log = b"".join([*messages[:9], b"??", *messages[20:23], begun, b"??" * 9, *messages[11:30]])
+    start = log.index(b"??")
+    assert starts_after(log, start, 26) == [start + 2, log.index(messages[11])]
 
 
 def test_what_comes_before_the_damage_counts() -> None:
