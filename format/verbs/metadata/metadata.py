@@ -508,7 +508,7 @@ def metadata(
 
     Raises InputError where there is no metadata log.
     """
-    source, others = metadata_source(targets, terms.limits, terms.until)
+    source, others = metadata_source(targets, terms.limits, terms.until, is_history=write_change is not None)
     watch = None if write_change is None else history(write_change, terms.topics, terms.since)
     state = read_metadata(source.partition, terms.until, terms.limits, watch)
     state.findings[:0] = unread_findings(source.partition)
