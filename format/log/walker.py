@@ -154,6 +154,8 @@ def is_zero(source: Source, position: int, end: int) -> bool:
     return True
 
 
+_PAST_END = "the batch ends past the end of the file"
+_NO_BATCH = "no batch starts here: the offset or the attributes are impossible, and the CRC is wrong"
 _COLUMN = BATCH_COLUMN
 #: The bytes that are read at once for whole batches, and for headers only.
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
@@ -276,9 +278,10 @@ class _Walker:
             reason = ""
             if next_position > self.end:  # the last row's batch is cut off, or its length is wrong
                 columns, next_position = columns[:-1], int(columns[-1, _COLUMN["position"]])
-                reason = "the batch ends past the end of the file"
+                reason = _PAST_END
             elif stop == "suspicious" and not self._is_intact(next_position):
-                reason = "no batch starts here: the offset or the attributes are impossible, and the CRC is wrong"
+                is_cut = is_cut_off(self.source, next_position, self.end)
+                reason = _PAST_END if is_cut else _NO_BATCH
             elif stop in ("bad-length", "bad-magic") or (stop == "more-bytes" and at_end):
                 reason = no_batch_words(stop, buffer[next_position - position :])
             damage = None
@@ -415,7 +418,7 @@ class _Walker:
     def _damage_at(self, stop: str, position: int, rest: memoryview) -> Damage:
         """The damage at a position at which a hop stopped; ``rest`` is the buffer from there on."""
         if stop == "past-end":
-            return self._damage(position, "the batch ends past the end of the file")
+            return self._damage(position, _PAST_END)
         if stop != "too-large":
             return self._damage(position, no_batch_words(stop, rest))
         reason = f"the batch is larger than {self.limits.max_decompressed_bytes} bytes by its length"
