@@ -12,7 +12,17 @@ from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.files import meta_properties
 from format.findings import Finding, finding
-from format.io.session import RemotePath, entries_of, is_on_disk, is_remote, is_there, map_near, path_of
+from format.io.session import (
+    BUNDLE_SUFFIX,
+    RemotePath,
+    entries_of,
+    is_bundle,
+    is_on_disk,
+    is_remote,
+    is_there,
+    map_near,
+    path_of,
+)
 from format.io.source import FileSource, os_reason
 from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
@@ -85,6 +95,8 @@ def _foreign_words(path: Path, start: bytes) -> str:
     if start[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
         return f"a tar archive: unpack it first, with: tar xf {shell_word(str(path))}"
     for mark, name, program in _PACKED:
+        if start.startswith(mark) and path.name.endswith(BUNDLE_SUFFIX) and is_bundle(str(path)):
+            return "a bundle, which holds no keys, values or headers: only the command kafkalog reads it"
         if start.startswith(mark):
             unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
             return f"compressed with {name}: unpack it first, with: {unpack} {shell_word(str(path))}"

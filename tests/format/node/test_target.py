@@ -227,3 +227,14 @@ def test_paths_of_two_clusters_are_refused_where_one_is_asked(tmp_path: Path) ->
             next(follow_transactions(targets, TransactionTerms(0), FollowTerms()))
         with pytest.raises(InputError, match=re.escape(words)):
             extract_sources([each.path for each in targets], Extraction(ParquetFormat()))
+
+
+def test_a_partition_that_is_a_link_to_nothing(tmp_path: Path) -> None:
+    """There is no path to pass in place of it."""
+    write_segment(tmp_path / "t-0", 0, batches(1))
+    (tmp_path / "t-1").symlink_to("nowhere")
+    (tmp_path / "t-2").symlink_to("t-0")
+    missing, link = Target(tmp_path).log_dirs[0].unread_findings()
+    assert missing.message.startswith("is a symbolic link to nothing")
+    assert not missing.next_step.startswith("Pass the path")
+    assert (link.message, link.next_step[:13]) == ("is a symbolic link, which is not followed", "Pass the path")
