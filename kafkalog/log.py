@@ -264,6 +264,8 @@ class Answer(Rows):
         how = cache(lambda: decoding or Decoding(schemas=find_schemas(targets)))
         sources = Sources(targets, time.time_ns() // 1_000_000, how)
         self._notes = Notes(lambda found, is_row: self._note(found), lambda words: self.not_checked.append(words))
+        if memory_bytes is not None and memory_bytes <= 0:
+            raise InputError(f"memory_bytes must be more than 0, and is {memory_bytes}")
         self._answer = Database(sources, self._notes, memory_bytes or DEFAULT_MEMORY_BYTES).query(self._statement)
         self.schema = self._answer.schema
         self.frame: Any = self._answer.frame
@@ -541,7 +543,7 @@ class Log:
 
         Only what the question needs is read, and only when the rows are. Of ``memory_bytes`` (192 MiB) the engine takes
         more only in temporary files. ``decoding`` is for the columns ``value_decoded`` and ``key_decoded``: without it
-        they have what the bytes and the schemas here prove. Raises InputError for what is no question.
+        they have what the bytes and the schemas here prove. Raises InputError for what is no question or no size.
         """
         logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
         return Answer(logs, question, memory_bytes, decoding)

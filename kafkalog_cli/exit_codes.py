@@ -11,6 +11,7 @@ import msgspec
 from format.findings import Finding, Severity
 from format.location import Location
 from format.wording import plural
+from kafkalog_cli.render.text import printable
 
 
 class ExitCode(IntEnum):
@@ -209,7 +210,7 @@ class Summary(msgspec.Struct):
 
     def _damage_words(self) -> str:
         """That damage is proven, and in which partitions."""
-        places = [name for name in self.damaged.values() if name]
+        places = [printable(name) for name in self.damaged.values() if name]
         if not places:
             return Condition.DAMAGE.words
         names = sorted(set(places))

@@ -12,7 +12,7 @@ from format.files.meta_properties import node_id_in
 from format.layout import META_PROPERTIES
 from format.limits import Limits
 from format.node.log_dir import directory_around
-from format.node.target import Target
+from format.node.target import Target, clusters_of
 from format.verbs.find.lookup import Visibility
 from format.verbs.find.record_visibility import RecordVisibility
 from format.wording import listed
@@ -45,7 +45,8 @@ class RecordMarks:
     def __init__(self, targets: Sequence[Target], limits: Limits, *, shows_visibility: bool = True) -> None:
         self._names_nodes = len(targets) > 1 or any(len(target.log_dirs) > 1 for target in targets)
         self._visibility = RecordVisibility(limits) if shows_visibility else None
-        self._node = lru_cache(None)(lambda log_dir: node_id_in(log_dir / META_PROPERTIES))
+        names_paths = self._names_nodes and len(clusters_of(targets, limits)) > 1  # a node id is that of one cluster
+        self._node = lru_cache(None)(lambda log_dir: None if names_paths else node_id_in(log_dir / META_PROPERTIES))
 
     def of(self, row: Sequence[Any], directories: Sequence[Path], differing: Sequence[Path] = ()) -> list[str]:
         """The marks of a row of a record that these partition directories have; ``differing`` ones have another."""

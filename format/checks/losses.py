@@ -67,11 +67,6 @@ def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
     return replace(found, next_step=_AFTER_CLEAN_STOP)
 
 
-def is_after_clean_stop(found: Finding) -> bool:
-    """Whether a finding about a torn end is of a broker that stopped cleanly, as ``after_stop`` says."""
-    return found.next_step.endswith(_AFTER_CLEAN_STOP)
-
-
 class LossAccount:
     """Limits the lost offsets of a partition's findings to those that consumers could read, each counted once.
 
@@ -95,6 +90,9 @@ class LossAccount:
         which the high watermark may be newer than the log. It is an error after a clean stop, which leaves a complete
         log, and beside a running broker if consumers could read the lost offsets.
         """
+        is_cut_off = not self._is_clean_shutdown or found.location.topic == CLUSTER_METADATA_TOPIC
+        if found.code == "tail-torn" and is_cut_off:  # recovery cuts it off, with any magic
+            found = replace(found, severity=Severity.WARNING)
         for each in self._bounded(found):
             if each.lost_offsets is None or each.code not in _LOST_ENDS:
                 yield each

@@ -334,6 +334,19 @@ def is_remote(path: PathLike) -> bool:
     return _REMOTE.match(path) is not None if isinstance(path, str) else isinstance(path, RemotePath)
 
 
+def is_bundle(path: str) -> bool:
+    """Whether a file begins as a bundle does: with its manifest."""
+    import zstandard
+
+    if not os.path.isfile(path):
+        return False
+    try:
+        with open(path, "rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+            return stream.read(512).startswith(BUNDLE_MANIFEST.encode() + b"\0")
+    except (OSError, zstandard.ZstdError):
+        return False
+
+
 def is_on_disk(path: PathLike) -> bool:
     """Whether a path is on a file system of this machine: neither remote nor in a bundle."""
     return not isinstance(path, StoredPath) and not is_remote(path)

@@ -115,7 +115,8 @@ class Damage(msgspec.Struct, frozen=True):
     ``after_offset`` is the last offset before it. ``lost_offsets`` are the first and last of the offsets that are
     missing because of it, None if unknown. ``readable`` are the first and last offset of a batch in it whose records
     are proven to be intact, since only a field outside its CRC is wrong. If it reaches the end of the file,
-    ``lost_from`` is the first offset that may be missing, None if unknown.
+    ``lost_from`` is the first offset that may be missing, None if unknown; ``is_cut``: a broker takes it for a batch
+    that the end of the file cuts off.
     """
 
     code: str
@@ -128,6 +129,7 @@ class Damage(msgspec.Struct, frozen=True):
     lost_offsets: tuple[int, int] | None = None
     lost_from: int | None = None
     readable: tuple[int, int] | None = None
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from format.log.batch_chunk import (
     offset_before,
     possible_offsets,
 )
-from format.log.batch_header import checked_crcs, has_right_crc, header_tables, no_batch_words, read_header
+from format.log.batch_header import MAGIC_AT, checked_crcs, has_right_crc, header_tables, no_batch_words, read_header
 from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable, Int64Column
 from format.log.read_records import open_wrappers
 from format.offset_ranges import without
@@ -128,18 +128,17 @@ def recorded_damage(bundled: HeadersOnly, position: int) -> Damage | None:
     return Damage(**{name: getattr(found, name) for name in Damage.__struct_fields__})
 
 
-def is_beginning_of_batch(source: Source, position: int, end: int) -> bool:
+def is_cut_off(source: Source, position: int, end: int) -> bool:
     """Whether the bytes from ``position`` to the end of the file are the beginning of a batch, as a broker reads it.
 
-    A broker ends the log there without an error, whatever the offset is; recovery cuts the bytes off. Bytes that
-    cannot start a header were overwritten.
+    A broker ends the log there without an error, whatever the offset and the magic are; recovery cuts the bytes off
+    (FileLogInputStream.nextBatch).
     """
     if end - position <= layout.UP_TO_MAGIC_BYTES:
         return True
-    header = source.read_at(position, layout.UP_TO_MAGIC_BYTES)
-    _, length = layout.LOG_ENTRY.struct.unpack_from(header)
+    _, length = layout.LOG_ENTRY.struct.unpack_from(source.read_at(position, layout.LOG_ENTRY.size_bytes))
     end_position = position + layout.LOG_ENTRY.size_bytes + length
-    return bool(length >= layout.MIN_MESSAGE_LENGTH and end_position > end and header[-1] <= 2)
+    return bool(length >= layout.MIN_MESSAGE_LENGTH and end_position > end)
 
 
 def is_zero(source: Source, position: int, end: int) -> bool:
@@ -155,6 +154,8 @@ def is_zero(source: Source, position: int, end: int) -> bool:
     return True
 
 
+_PAST_END = "the batch ends past the end of the file"
+_NO_BATCH = "no batch starts here: the offset or the attributes are impossible, and the CRC is wrong"
 _COLUMN = BATCH_COLUMN
 #: The bytes that are read at once for whole batches, and for headers only.
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
@@ -277,9 +278,10 @@ class _Walker:
             reason = ""
             if next_position > self.end:  # the last row's batch is cut off, or its length is wrong
                 columns, next_position = columns[:-1], int(columns[-1, _COLUMN["position"]])
-                reason = "the batch ends past the end of the file"
+                reason = _PAST_END
             elif stop == "suspicious" and not self._is_intact(next_position):
-                reason = "no batch starts here: the offset or the attributes are impossible, and the CRC is wrong"
+                is_cut = is_cut_off(self.source, next_position, self.end)
+                reason = _PAST_END if is_cut else _NO_BATCH
             elif stop in ("bad-length", "bad-magic") or (stop == "more-bytes" and at_end):
                 reason = no_batch_words(stop, buffer[next_position - position :])
             damage = None
@@ -416,7 +418,7 @@ class _Walker:
     def _damage_at(self, stop: str, position: int, rest: memoryview) -> Damage:
         """The damage at a position at which a hop stopped; ``rest`` is the buffer from there on."""
         if stop == "past-end":
-            return self._damage(position, "the batch ends past the end of the file")
+            return self._damage(position, _PAST_END)
         if stop != "too-large":
             return self._damage(position, no_batch_words(stop, rest))
         reason = f"the batch is larger than {self.limits.max_decompressed_bytes} bytes by its length"
@@ -490,20 +492,24 @@ class _Walker:
             return Damage(
                 "log-framing-broken", position, length, reason, after, first, lost_offsets=lost, readable=readable
             )
-        is_torn = is_beginning_of_batch(self.source, position, self.end)
-        code = "tail-torn" if is_torn else "log-framing-broken"
+        is_cut = is_cut_off(self.source, position, self.end)
+        header = self.source.read_at(position, layout.UP_TO_MAGIC_BYTES + 1)
+        has_magic = len(header) <= layout.UP_TO_MAGIC_BYTES or header[MAGIC_AT] <= 2
+        code = "tail-torn" if is_cut and has_magic else "log-framing-broken"
         # Fewer zeros may be the start of a torn batch: of its base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
             code, reason = "tail-zeros", "only zero bytes up to the end of the file"
         lost_from, readable = self._lost_from(position), None
         wrong = None if code == "tail-zeros" else self._wrong_field(position, self.end)
         if wrong is not None:
+            is_cut = False
             code, reason, readable = "log-framing-broken", f"{reason}; {wrong.words}", wrong.readable
             if lost_from is not None and readable is not None and readable[0] <= lost_from:
                 lost_from = max(lost_from, readable[1] + 1)
         return Damage(
-            code, position, self.end - position, reason, after, reaches_end=True, lost_from=lost_from, readable=readable
-        )
+            code, position, self.end - position, reason, after, reaches_end=True, lost_from=lost_from,
+            readable=readable, is_cut=is_cut,
+        )  # fmt: skip
 
     def _wrong_field(self, position: int, end: int) -> WrongField | None:
         """The only wrong field of the damaged batch from ``position`` to ``end``, if that is proven."""

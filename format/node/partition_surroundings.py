@@ -95,6 +95,12 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
     if stat.S_ISLNK(mode) and (segment or parsed):
         next_step = "Pass the path that it points to as well: kafkalog does not follow links, a broker does."
         message = "is a symbolic link, which is not followed"
+        if parsed is not None and not path.exists():
+            next_step = "Mount or restore what it points to, or remove the link if the partition is not this node's."
+            message = (
+                "is a symbolic link to nothing: a broker ignores it, unless the metadata assigns the partition to "
+            )
+            message += "to this node: then the log directory fails"
         if parsed is not None:
             location = replace(location, topic=parsed[0], partition=parsed[1])
         return finding("file-unreadable", location, message, judgement=Judgement(next_step=next_step))

@@ -12,7 +12,17 @@ from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.files import meta_properties
 from format.findings import Finding, finding
-from format.io.session import RemotePath, entries_of, is_on_disk, is_remote, is_there, map_near, path_of
+from format.io.session import (
+    BUNDLE_SUFFIX,
+    RemotePath,
+    entries_of,
+    is_bundle,
+    is_on_disk,
+    is_remote,
+    is_there,
+    map_near,
+    path_of,
+)
 from format.io.source import FileSource, os_reason
 from format.io.store import WrongAddress, has_listings
 from format.limits import DEFAULT_LIMITS, Limits
@@ -85,6 +95,8 @@ def _foreign_words(path: Path, start: bytes) -> str:
     if start[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
         return f"a tar archive: unpack it first, with: tar xf {shell_word(str(path))}"
     for mark, name, program in _PACKED:
+        if start.startswith(mark) and path.name.endswith(BUNDLE_SUFFIX) and is_bundle(str(path)):
+            return "a bundle, which holds no keys, values or headers: only the command kafkalog reads it"
         if start.startswith(mark):
             unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
             return f"compressed with {name}: unpack it first, with: {unpack} {shell_word(str(path))}"
@@ -230,11 +242,21 @@ class Surroundings:
         return self._partitions[file.parent]
 
 
-def clusters_of(log_dirs: Sequence[Path], limits: Limits) -> list[tuple[str, Path]]:
-    """The cluster ids in the meta.properties of log directories, each with the first directory that has it."""
+def clusters_of(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> list[tuple[str, Path]]:
+    """The cluster ids in the meta.properties of log directories, each with the first directory that has it.
+
+    None is read, and the list is empty, where all targets are in one log directory.
+    """
     found: dict[str, Path] = {}
+    log_dirs: dict[Path, None] = {}
+    for target in targets:
+        if target.kind in (Kind.PARTITION, Kind.LOG):
+            log_dirs[directory_around(target.path if target.kind is Kind.PARTITION else target.path.parent)] = None
+        log_dirs |= dict.fromkeys(each.path for each in target.log_dirs)
+    if len(log_dirs) < 2:
+        return []
     files = [log_dir / layout.META_PROPERTIES for log_dir in log_dirs]
-    read = map_near(partial(meta_properties.ids_in, limits=limits), files, files[0]) if files else ()
+    read = map_near(partial(meta_properties.ids_in, limits=limits), files, files[0])
     for log_dir, (_, cluster_id, _) in zip(log_dirs, read, strict=True):
         if cluster_id is not None:
             found.setdefault(cluster_id, log_dir)
@@ -243,11 +265,7 @@ def clusters_of(log_dirs: Sequence[Path], limits: Limits) -> list[tuple[str, Pat
 
 def require_one_cluster(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> None:
     """Raise InputError for log directories of two clusters, by meta.properties: their logs have the same names."""
-    log_dirs: list[Path] = []
-    for target in targets:
-        log_dirs += [directory_around(target.path)] if target.kind is Kind.PARTITION else []
-        log_dirs += [each.path for each in target.log_dirs]
-    clusters = clusters_of(log_dirs, limits)
+    clusters = clusters_of(targets, limits)
     if len(clusters) > 1:
         (first_id, first), (other_id, other) = clusters[:2]
         words = f"of the cluster {other_id}, and {first} of {first_id}: give the paths of one cluster"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError, NotInBundle
-from format.findings import Finding, Judgement, finding, finding_of, next_step_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of, next_step_of
 from format.io.live_broker import comes_true
 from format.io.source import FileSource
 from format.limits import Limits
@@ -44,7 +44,9 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
         where = log.location.at(position=damage.position, length=damage.length)
         return finding(damage.code, where, f"{damage.reason}: {size}")
     lost = damage.lost_offsets or _lost_at_end(damage, log)
-    code = damage.code
+    code, severity = damage.code, None
+    if damage.is_cut and code == "log-framing-broken" and log.is_last_segment:
+        code, severity = "tail-torn", Severity.FATAL  # see LossAccount.counted
     if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
         code = "log-truncated"
     cannot = "cannot" if damage.readable is None else "cannot otherwise"
@@ -63,9 +65,11 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
         message += _words_about_the_end(log.known_end, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
+    if severity is not None:
+        message += "; a broker serves what is before, and consumers fail on this magic until the bytes are cut off"
     where = log.location.at(position=damage.position, length=damage.length, offset=next_offset)
     next_step = _LOST_END if lost is not None and code in _TRUNCATED_AT_START else None
-    judgement = Judgement(next_step=next_step if damage.readable is None else _REPAIR)
+    judgement = Judgement(severity, next_step=next_step if damage.readable is None else _REPAIR)
     return finding(code, where, message, lost_offsets=lost, judgement=judgement)
 
 
@@ -251,7 +255,8 @@ def counted_losses(found: Finding, lost: Sequence[Range], reasons: Sequence[str]
     why = " and ".join(reasons)
     if not lost:
         message = f"{found.message} (no offset is counted as lost: {why})"
-        step = next_step_of(found.code, found.location) if found.next_step == _LOST_END else found.next_step
+        is_end = found.code in _TRUNCATED_AT_START  # whose step names the lost offsets
+        step = next_step_of(found.code, found.location) if is_end else found.next_step
         return [replace(found, message=message, lost_offsets=None, next_step=step)]
     are_counted = f"{listed([offset_range(*each) for each in lost])} {are(lost[-1][1] - lost[0][0] + 1)}"
     message = f"{found.message} (only {are_counted} counted as lost: {why})"

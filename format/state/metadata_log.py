@@ -375,7 +375,9 @@ def _replay_log(partition: Partition, until: Until, limits: Limits, state: Metad
             continue
         for item in metadata_records(log, state.start_offset, limits):
             if isinstance(item, Finding):
-                state.findings.append(item)
+                first, last = item.lost_offsets or (item.location.offset or 0, _NEVER)
+                if first <= until.offset and last >= state.start_offset:
+                    state.findings.append(item)
             elif until.includes(item):
                 state.take(item)
             else:

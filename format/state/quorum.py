@@ -36,6 +36,7 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
+from format.state.cluster_image import ClusterImage
 from format.state.leader_epochs import ReplicaEpochs, replica_epochs
 from format.state.log_headers import log_parts
 from format.state.metadata_log import (
@@ -49,6 +50,7 @@ from format.state.metadata_log import (
     metadata_records,
     metadata_sources,
     reaches_back,
+    read_metadata,
     unfinished_finding,
 )
 from format.wording import counted
@@ -172,12 +174,13 @@ def read_metadata_copies(targets: Iterable[Target], limits: Limits = DEFAULT_LIM
 
 
 def metadata_source(
-    targets: Iterable[Target], limits: Limits, until: Until | None = None
+    targets: Iterable[Target], limits: Limits, until: Until | None = None, *, is_history: bool = False
 ) -> tuple[MetadataSource, list[MetadataSource]]:
     """The metadata log of the best copy at or below some paths, and the others.
 
-    With ``until`` it is the best of those that reach back to that record, if any does. Raises InputError if there is
-    none, UnreadableFile if none can be listed.
+    With ``until`` it is the best of those that have all records up to that one, if any has: with ``is_history`` from
+    the start of the log on, else from a snapshot on. Where none has, it is one that reaches back to that record. Raises
+    InputError if there is none, UnreadableFile if none can be listed.
     """
     found = metadata_sources(targets, limits)
     readable = [each for each in found if each.unread is None]
@@ -187,12 +190,30 @@ def metadata_source(
     if len(readable) > 1:
         copies = [_copy(each, limits) for each in readable]
         chosen = best_copy(copies).copy
-        if until not in (None, Until()) and not reaches_back(chosen.source.partition, until, limits):
-            of_cluster = (each for each in copies if each.is_usable and each.cluster_id == chosen.cluster_id)
-            reaching = [each for each in of_cluster if reaches_back(each.source.partition, until, limits)]
-            chosen = best_copy(reaching).copy if reaching else chosen
+        if until is not None and (is_history or until != Until()):
+            reads = (chosen, until, limits, is_history)
+            if not _is_whole_until(chosen, *reads):
+                of_cluster = [each for each in copies if each.cluster_id == chosen.cluster_id]
+                kept = [each for each in of_cluster if _is_whole_until(each, *reads)]
+                if not kept and not reaches_back(chosen.source.partition, until, limits):
+                    kept = [each for each in of_cluster if reaches_back(each.source.partition, until, limits)]
+                    kept = [each for each in kept if each.is_usable]
+                chosen = best_copy(kept or [chosen]).copy
         best = chosen.source
     return best, [each for each in found if each is not best]
+
+
+def _is_whole_until(copy: MetadataCopy, best: MetadataCopy, until: Until, limits: Limits, is_history: bool) -> bool:
+    """Whether a copy has every record up to one: those that there are before the end of the best copy."""
+    if not reaches_back(copy.source.partition, until, limits):
+        return False
+    state = read_metadata(copy.source.partition, until, limits, _no_watch if is_history else None)
+    is_past = copy.end[1] > min(until.offset, state.last_offset + 1)
+    return not state.is_damaged and (is_past or copy.end >= best.end)
+
+
+def _no_watch(image: ClusterImage, record: MetadataRecord) -> None:
+    return None
 
 
 def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:

@@ -193,7 +193,7 @@ def _in_directory(path: Path) -> Iterator[Place]:
         yield _file(file)
 
 
-class PartitionState(msgspec.Struct, frozen=True):
+class ShownPartition(msgspec.Struct, frozen=True):
     """A partition as ls lists it; in ``words`` what is odd about it, or how much was read."""
 
     path: Path
@@ -202,14 +202,14 @@ class PartitionState(msgspec.Struct, frozen=True):
     is_damaged: bool
 
 
-def after_check(state: PartitionState, found: Iterable[Finding]) -> PartitionState:
+def after_check(state: ShownPartition, found: Iterable[Finding]) -> ShownPartition:
     """The state of a partition after verify: the codes of its findings from warnings up."""
     codes = list(dict.fromkeys(each.code for each in found if each.severity >= Severity.WARNING))
     words = "; ".join(codes) or state.listing.notes or "verified"
-    return PartitionState(state.path, state.listing, words, bool(codes))
+    return ShownPartition(state.path, state.listing, words, bool(codes))
 
 
-def partition_states(place: Place, advance: Advance) -> Iterator[PartitionState]:
+def partition_states(place: Place, advance: Advance) -> Iterator[ShownPartition]:
     """The states of the partitions of a log directory, or that of one partition. Raises KafkaLogError.
 
     Of a large log only the end is read. ``advance`` gets the bytes that were read, and may raise to end it.
@@ -225,7 +225,7 @@ def partition_states(place: Place, advance: Advance) -> Iterator[PartitionState]
         words = found.notes or ("headers read" if is_read else "large, not read")
         if not found.log_size_bytes:
             words = found.notes or "empty"
-        yield PartitionState(path, found, words, any(each.severity >= Severity.WARNING for each in listed.findings))
+        yield ShownPartition(path, found, words, any(each.severity >= Severity.WARNING for each in listed.findings))
         advance(0)
 
 

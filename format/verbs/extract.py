@@ -28,7 +28,7 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, location_of_file, parse_partition_dir, read_partition
-from format.node.target import Target
+from format.node.target import Target, require_one_cluster
 from format.rewriting.publication import FileEntry, NewFile, Publication, is_as_written
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
@@ -446,12 +446,13 @@ class _TaskFiles:
 def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:
     """The partitions and logs at these paths, in order; left out and unread ones are noted in ``terms``.
 
-    Raises InputError for a path without records, and if records would be extracted twice: a partition from two
-    directories, or a file together with the directory that contains it.
+    Raises InputError for a path without records, for paths of two clusters, and if records would be extracted twice: a
+    partition from two directories, or a file together with the directory that contains it.
     """
     found: list[ExtractSource] = []
-    for path in paths:
-        target = Target(path)
+    targets = [Target(path) for path in paths]
+    require_one_cluster(targets)
+    for path, target in zip(paths, targets, strict=True):
         kind = target.kind
         if kind is Kind.LOG_DIR:
             terms.unread += target.link_findings()

@@ -9,7 +9,7 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -27,7 +27,7 @@ from format.node.partition import Partition, read_partition
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import latest_epoch_of, named_nodes, topic_id_in
-from format.state.cluster_image import PartitionState
+from format.state.cluster_image import ClusterImage, PartitionState
 from format.state.metadata_log import read_metadata
 from format.state.quorum import Member, MetadataCopy, Quorum, quorum_of, read_metadata_copies
 from format.wording import are, counted, first_of, listed, shell_line
@@ -152,6 +152,18 @@ def directories_of(
             )
             if None in (own_cluster, cluster_id) or own_cluster == cluster_id:
                 yield log_dir, node_id, [target.path] if log_dir is None or around else log_dir.partitions
+
+
+def absent_log_dirs(image: ClusterImage, node_id: int, here: Collection[str | None]) -> str:
+    """The log directories that a broker has registered and that are not here, in words; empty if all are.
+
+    ``here`` are ids of directories. With one of which the id is not known, none is missed.
+    """
+    registered = image.brokers[node_id].get("logDirs") or ()
+    absent = len(set(registered).difference(here))
+    if not absent or None in here:
+        return ""
+    return f"{absent} of the {counted(len(registered), 'log directory')} of node {node_id}: not here"
 
 
 def replicas_in(log_dir: LogDir | None, paths: Iterable[Path], unread: list[KafkaLogError]) -> Iterator[Partition]:
@@ -482,11 +494,10 @@ class QuorumResult(msgspec.Struct, frozen=True):
         brokers = sorted(set(quorum.state.image.brokers) - here)
         if brokers:
             yield f"the disks of brokers that are not here: {named_nodes(brokers)}"
-        for node_id, broker in sorted(quorum.state.image.brokers.items()):
-            registered = broker.get("logDirs") or ()
-            absent = len(set(registered) - self.lost.log_dir_ids)
-            if node_id in self.lost.node_ids and absent and None not in self.lost.log_dir_ids:
-                yield f"{absent} of the {counted(len(registered), 'log directory')} of node {node_id}: not here"
+        for node_id in sorted(set(quorum.state.image.brokers) & self.lost.node_ids):
+            words = absent_log_dirs(quorum.state.image, node_id, self.lost.log_dir_ids)
+            if words:
+                yield words
         if not self.lost.compared_count:
             yield "lost changes: no partition of a topic is here"
         if self.lost.unread_count:

@@ -23,6 +23,7 @@ from kafkalog_cli.options.parsers import COUNT, one_of
 from kafkalog_cli.options.reading import existing_paths
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.table import ShownColumns
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     terms = starting.terms(pacing.session)
     with Run("boot", output, Judging(), paths=starting.paths, main_schema=BOOT_STEP, columns=_COLUMNS) as run:
         result = booted(paths, terms, starting.node_id)
-        run.conclude(sentence(result, terms))
+        run.conclude(printable(sentence(result, terms)))
         is_folded = run.is_readable and not terms.every_file
         steps = [step for step in result.steps if not (is_folded and is_usual(step))]
         run.write(BOOT_STEP, (step.row() for step in steps))

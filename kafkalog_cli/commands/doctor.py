@@ -16,6 +16,7 @@ from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.reading import ConfigSources, Paths, bundles_of
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.folding import folded_line
+from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def doctor(
         if not run.is_readable or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return
-        lines = [line for each in made.diagnoses for line in _lines(each, run.width)]
+        lines = [printable(line) for each in made.diagnoses for line in _lines(each, run.width)]
         run.conclude("\n".join([*lines, *_closing(made)]), replaces_summary=True)
         run.count("diagnosis", len(made.diagnoses))
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from format.rows.line_blocks import LineBlock
     from format.verbs.grep.grep import Criteria, Found, FoundRows, LogSearched
     from format.verbs.grep.record_search import Places
-    from format.verbs.grep.replicas import FoundRecord
+    from format.verbs.grep.replicas import ReplicatedRecord
     from kafkalog_cli.record_marks import RecordMarks
 
 EXAMPLES = (
@@ -323,7 +323,7 @@ def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: in
 
 
 def _show_replicas(
-    run: Run, found: Iterator[FoundRecord | Finding], schema: RowSchema, limit: int | None, marks: RecordMarks
+    run: Run, found: Iterator[ReplicatedRecord | Finding], schema: RowSchema, limit: int | None, marks: RecordMarks
 ) -> None:
     """Show each record once for all of its replicas."""
     from kafkalog_cli.record_marks import marked_schema

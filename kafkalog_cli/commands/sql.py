@@ -16,7 +16,7 @@ from format.columns import TABLE_COLUMN
 from format.errors import BadQuery
 from format.findings import Finding
 from format.io.session import Session
-from format.node.target import targets_at
+from format.node.target import clusters_of, targets_at
 from kafkalog_cli.failures import needing
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Format, Judging, Output
@@ -147,6 +147,11 @@ def sql(
             kind = "a Parquet file" if output.is_parquet else "CSV"
             raise BadQuery(f"{kind} has one table, and there are {len(statements)} statements")
         targets = tuple(run.readable(targets_at(map(pacing.session.path, question.paths))))
+        clusters = clusters_of(targets, guards.limits)
+        if len(clusters) > 1:
+            (one, first), (other, second) = clusters[:2]
+            words = f"{first} is of the cluster {one} and {second} of {other}: topics with one name are two there, and"
+            run.say_now(printable(f"{words} the column path tells their rows apart"))
         advance = run.progress_of_logs(targets)
         decoding = cache(lambda: values.by_options(targets, guards.limits))
         if values.is_asked:

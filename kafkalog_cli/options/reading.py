@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from format.errors import InputError
-from format.io.session import BUNDLE_MANIFEST, BUNDLE_SUFFIX, Session, is_on_disk, is_remote, is_there, path_of
+from format.io.session import BUNDLE_SUFFIX, Session, is_bundle, is_on_disk, is_remote, is_there, path_of
 from format.io.store import without_query
 from format.limits import Limits
 from format.node.log_dir import Kind
@@ -38,26 +38,14 @@ if TYPE_CHECKING:
 
 def file_of(path: str) -> tuple[str, str] | None:
     """The bundle that a path names or lies in, and the path inside it; None for any other path."""
+    path = str(path_of(path)) if path.lower().startswith("file:") else path
     end = path.find(BUNDLE_SUFFIX)
     while end >= 0:
         end += len(BUNDLE_SUFFIX)
-        if path[end : end + 1] in ("", "/") and _is_bundle(path[:end]):
+        if path[end : end + 1] in ("", "/") and is_bundle(path[:end]):
             return path[:end], path[end:].strip("/")
         end = path.find(BUNDLE_SUFFIX, end)
     return None
-
-
-def _is_bundle(path: str) -> bool:
-    """Whether a file begins as a bundle does: with its manifest."""
-    import zstandard
-
-    if not os.path.isfile(path):
-        return False
-    try:
-        with open(path, "rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-            return stream.read(512).startswith(BUNDLE_MANIFEST.encode() + b"\0")
-    except (OSError, zstandard.ZstdError):
-        return False
 
 
 def are_read_by(command_path: str) -> bool:

@@ -28,7 +28,7 @@ from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.progress import Advance
 from format.verbs import explore
-from format.verbs.explore import ByteView, PartitionState, Place, PlaceKind, Spot
+from format.verbs.explore import ByteView, Place, PlaceKind, ShownPartition, Spot
 from format.verbs.grep.pattern import regex_pattern, text_pattern
 from format.wording import counted_plainly
 from kafkalog_cli.options.parsers import parse_time
@@ -338,7 +338,7 @@ class Explorer(App[None]):
     def _read_states(self, place: Place) -> None:
         """Read the states of the partitions of a directory, and show them as they come."""
         with self._in_background() as advance:
-            found: list[PartitionState] = []
+            found: list[ShownPartition] = []
             shown = monotonic()
             for each in explore.partition_states(place, advance):
                 found.append(each)
@@ -347,7 +347,7 @@ class Explorer(App[None]):
                     found, shown = [], monotonic()
             self.call_from_thread(self._show_states, found)
 
-    def _show_states(self, found: list[PartitionState]) -> None:
+    def _show_states(self, found: list[ShownPartition]) -> None:
         self.places.show_states(found)
         if self.places.place.kind is PlaceKind.PARTITION:
             self._say_what(Text())

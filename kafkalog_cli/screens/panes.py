@@ -22,7 +22,7 @@ from textual.widgets.tree import TreeNode
 from format.decoding.decoder import Decoding
 from format.errors import KafkaLogError
 from format.io.source import os_reason
-from format.verbs.explore import ENTRY_LAYOUTS, ByteView, PartitionState, Place, PlaceKind, Spot, children
+from format.verbs.explore import ENTRY_LAYOUTS, ByteView, Place, PlaceKind, ShownPartition, Spot, children
 from format.wording import counted
 from kafkalog_cli.render.table import cut_in_middle, human_size
 from kafkalog_cli.render.text import CELL_WRITERS, printable
@@ -222,7 +222,7 @@ class PlaceTree(Tree[Place]):
         super().__init__(_label(root), data=root, id=id)
         self._decoding = decoding
         self._root_place = root
-        self._states: dict[Path, PartitionState] = {}
+        self._states: dict[Path, ShownPartition] = {}
         self._widths = 0, 0  # of log ends and states, where there is room for columns
         self._longest: dict[Path, int] = {}  # by directory: the length of the longest name of a partition
         self.guide_depth = 2
@@ -249,11 +249,11 @@ class PlaceTree(Tree[Place]):
                 longest = max(self._longest.get(each.path.parent, 0), len(printable(each.label)))
                 self._longest[each.path.parent] = longest
 
-    def state_of(self, path: Path) -> PartitionState | None:
+    def state_of(self, path: Path) -> ShownPartition | None:
         """What is known of a partition."""
         return self._states.get(path)
 
-    def show_states(self, states: Iterable[PartitionState]) -> None:
+    def show_states(self, states: Iterable[ShownPartition]) -> None:
         """Show what is known of some partitions beside their names."""
         self._states |= {each.path: each for each in states}
         self._widths = (
@@ -423,12 +423,12 @@ def _depth_of(node: Node) -> int:
     return 0 if node.parent is None else 1 + _depth_of(node.parent)
 
 
-def _end_words(state: PartitionState) -> str:
+def _end_words(state: ShownPartition) -> str:
     end = state.listing.log_end_offset
     return "end ?" if end is None else f"end {end:,}"
 
 
-def state_words(state: PartitionState) -> str:
+def state_words(state: ShownPartition) -> str:
     """What is known of a partition, as a line."""
     found = state.listing
     offsets = (("log start", found.log_start_offset), ("high watermark", found.high_watermark),

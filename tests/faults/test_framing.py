@@ -51,8 +51,6 @@ def test_every_truncation_inside_a_batch_of_the_last_segment_is_a_torn_tail(tmp_
 OVERWRITTEN = {
     "its first bytes": b"\xa5" * 200 + THIRD[200:],
     "its length": with_length(THIRD, 5),
-    "its magic, and its end is cut off": with_magic(THIRD, 9)[:-10],
-    "all of it": b"not a batch at all " * 20,
 }
 
 
@@ -62,6 +60,27 @@ def test_a_last_batch_that_was_overwritten_is_no_torn_tail(tmp_path: Path, what:
     found = only(verdict(tmp_path, FIRST + SECOND + OVERWRITTEN[what]))
     assert (found.code, found.severity) == ("log-framing-broken", Severity.FATAL)
     assert found.location.position == len(FIRST + SECOND)
+
+
+@pytest.mark.parametrize("end", [with_magic(THIRD, 9)[:-10], b"not a batch at all " * 20])
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_consumers_fail_on_a_cut_off_end_with_a_magic_that_no_version_has(
+    tmp_path: Path, end: bytes, is_clean: bool
+) -> None:
+    """A broker of 4.3.1 serves what is before it. Recovery cuts it off; after a clean stop consumers fail there."""
+    if is_clean:
+        (tmp_path / ".kafka_cleanshutdown").touch()
+    found = only(verdict(tmp_path, FIRST + SECOND + end))
+    assert (found.code, found.severity) == ("tail-torn", Severity.FATAL if is_clean else Severity.WARNING)
+    assert "consumers fail on this magic until the bytes are cut off" in found.message
+    assert (".kafka_cleanshutdown" in found.next_step) == is_clean
+    assert found.location.position == len(FIRST + SECOND)
+
+
+def test_a_cut_off_segment_with_a_magic_that_no_version_has_is_broken(tmp_path: Path) -> None:
+    """Consumers do not get past it to the next segment."""
+    segments = {0: FIRST + SECOND + with_magic(THIRD, 9)[:-10], 9: b"".join(batches(2, 9))}
+    assert only(verdict(tmp_path, segments)).code == "log-framing-broken"
 
 
 def test_a_truncation_between_batches_leaves_no_trace_in_the_last_segment_itself(tmp_path: Path) -> None:

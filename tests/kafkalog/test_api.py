@@ -465,3 +465,17 @@ def test_rows_are_not_pickled_and_an_empty_path_is_none(tmp_path: Path) -> None:
         kafkalog.open("")
     with pytest.raises(TypeError, match="a path is text or a Path, not b'x'"):
         kafkalog.open(b"x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("memory_bytes", [-5, 0])
+def test_an_impossible_memory_of_sql(memory_bytes: int) -> None:
+    pytest.importorskip("datafusion")
+    with pytest.raises(kafkalog.InputError, match=f"memory_bytes must be more than 0, and is {memory_bytes}"):
+        kafkalog.open(ORDERS).sql("SELECT 1", memory_bytes=memory_bytes)
+
+
+def test_a_bundle_is_not_to_be_unpacked(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    bundle = tmp_path / "incident.tar.zst"
+    run_kafkalog_many([("bundle", ORDERS, "--output", bundle, "--no-report", "--jobs", "1")])[0].check(0, 1, 3)
+    with pytest.raises(kafkalog.InputError, match="a bundle, which holds no keys, values or headers"):
+        kafkalog.open(bundle)

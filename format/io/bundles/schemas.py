@@ -256,6 +256,7 @@ class RecordedDamage(Struct, gc=False):
     lost_from: Integer | None = None
     lost_offsets: Lost | None = None
     readable: Lost | None = None
+    is_cut: bool = False
 
     def __post_init__(self) -> None:
         check_code(self.code)

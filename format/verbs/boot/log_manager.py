@@ -10,6 +10,7 @@ ReplicationControlManager.handleAssignReplicasToDirs.
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -584,6 +585,10 @@ def missing_log_steps(
         is_new = earlier is not None and (before is None or node_id not in before.replicas)
         stray = logs.strays.get(key)
         is_other = stray is not None and (is_new or stray.topic_id in image.removed_topics)
+        place = home.path / f"{topic}-{partition}"
+        if os.path.lexists(place) and not place.is_dir():
+            yield _in_the_way(place, key, is_last=is_whole and len(serving) == 1)
+            continue
         high_watermark, log_start = (None, 0) if is_other else _checkpointed(opened, key)
         step = _made(key, home, assigned, high_watermark, log_start)
         if high_watermark is None and (is_new or is_other):
@@ -618,6 +623,18 @@ def _made(
     return Step(
         Action.CREATE, home.path / f"{key[0]}-{key[1]}", *key, reason=reason, lost_offsets=lost,
         kafka_class="ReplicaManager", log_start_offset=0, log_end_offset=0,
+    )  # fmt: skip
+
+
+def _in_the_way(place: Path, key: TopicPartition, *, is_last: bool) -> Step:
+    """The step where a broker is to make an empty log, and an entry with its name is no directory."""
+    what = "a symbolic link to no directory" if place.is_symlink() else "no directory"
+    reason = f"the metadata assigns the partition to this node, and the entry with its name is {what}: the log "
+    reason += "directory fails when the broker makes the log" + (", and no other is left" if is_last else "")
+    return Step(
+        Action.REFUSE if is_last else Action.OFFLINE, place if is_last else place.parent, *key, reason=reason,
+        kafka_class="LogManager",
+        broker_message=f"Error while creating log for {key[0]}-{key[1]} in dir {place.parent}",
     )  # fmt: skip
 
 

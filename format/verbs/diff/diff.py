@@ -5,9 +5,10 @@ Each partition is a unit of the scan, compared by one process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from format import layout
 from format.columns import DIVERGENCE, REPLICA
@@ -16,6 +17,7 @@ from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.log_dir import Kind
 from format.node.target import Target
 from format.offset_ranges import Range, Span, is_covered, merged
 from format.rows.record_rows import Row
@@ -23,9 +25,9 @@ from format.scan.progress import Advance, no_progress
 from format.scan.whole_units import scan_units
 from format.state.cluster_context import Assignment, ClusterContext, ContextTerms, named_nodes, read_context
 from format.state.leader_epochs import ReplicaEpochs, replica_epochs
-from format.state.quorum import can_lead, held_by_majority
+from format.state.quorum import can_lead, held_by_majority, read_metadata_copies
 from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
-from format.verbs.diff.replica_log import Matching, OfReplicas, ReplicaLog, Replicas, matched
+from format.verbs.diff.replica_log import Matching, OfReplicas, Replica, ReplicaLog, Replicas, matched
 from format.wording import are, counted, counted_plainly, listed, offset_range
 
 #: The most partitions that get a sentence; the rows have all.
@@ -39,7 +41,7 @@ class ReplicaResult(msgspec.Struct, frozen=True):
     """One replica compared with the others. ``kind`` and ``offset`` compare it with the best one; None for that one.
 
     ``can_be_elected`` is false for a node to which the metadata does not assign the partition, where all are of one
-    node, and for replicas of the metadata log, whose controllers elect by themselves.
+    node, and for replicas of the metadata log, whose controllers elect by themselves: each asks its ``voters``.
     """
 
     path: str
@@ -57,6 +59,7 @@ class ReplicaResult(msgspec.Struct, frozen=True):
     damaged: list[Range]
     compacted_count: int
     size_bytes: int
+    voters: tuple[int, ...] | None = None
 
     @property
     def lost_if_elected(self) -> int | None:
@@ -67,8 +70,8 @@ class ReplicaResult(msgspec.Struct, frozen=True):
 class PartitionResult(msgspec.Struct, frozen=True):
     """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself.
 
-    ``is_decided``: it is known for all differences whether records differ. ``assignment`` and ``voters`` are what the
-    metadata at hand says of the partition.
+    ``is_decided``: it is known for all differences whether records differ. ``assignment`` is what the metadata at hand
+    says of the partition.
     """
 
     topic: str | None
@@ -83,7 +86,6 @@ class PartitionResult(msgspec.Struct, frozen=True):
     is_decided: bool = True
     is_complete: bool = True
     assignment: Assignment = msgspec.field(default_factory=Assignment)
-    voters: tuple[int, ...] | None = None
 
     @property
     def best(self) -> int:
@@ -104,7 +106,9 @@ class PartitionResult(msgspec.Struct, frozen=True):
         """The nodes that should have a replica and have none here; None if the metadata at hand does not say it."""
         present = {each.node_id for each in self.replicas}
         if self.is_metadata_log:
-            return None if self.voters is None else tuple(each for each in self.voters if each not in present)
+            if None in {each.voters for each in self.replicas}:
+                return None
+            return tuple(sorted({voter for each in self.replicas for voter in each.voters or ()} - present))
         return self.assignment.missing(present)
 
     @property
@@ -190,12 +194,19 @@ def diff(
     context = context or read_context(targets, ContextTerms(limits=limits))
     for group in matching.groups:
         if group.topic == layout.CLUSTER_METADATA_TOPIC:
-            group.voters = context.voters
+            group.replicas = _with_voters(group.replicas, context.voters, limits)
         else:
             group.assign(context)
     yield matching
     yield from matching.findings
     yield from scan_units(DiffScan(limits), matching.groups, jobs=jobs, advance=advance)
+
+
+def _with_voters(replicas: Sequence[Replica], static: tuple[int, ...] | None, limits: Limits) -> list[Replica]:
+    """The replicas of the metadata log with the voters of each: in a dynamic quorum those of its own log (KIP-853)."""
+    copies = read_metadata_copies([Target(each.path, Kind.PARTITION) for each in replicas], limits)
+    own = {each.path: tuple(voter.node_id for voter in each.voters or ()) for each in copies if each.kraft_version}
+    return [replace(each, voters=own.get(each.path) or static) for each in replicas]
 
 
 class DiffScan(msgspec.Struct, OfReplicas[PartitionResult], frozen=True):
@@ -258,6 +269,7 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
                 damaged=merged(log.damaged),
                 compacted_count=difference.compacted_count,
                 size_bytes=log.replica.size_bytes,
+                voters=log.replica.voters,
             )
         )
     gravest = PairDifference()
@@ -277,7 +289,6 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
         is_decided=is_decided,
         is_complete=is_decided and all(log.is_complete for log in logs),
         assignment=assignment,
-        voters=group.voters,
     )
 
 
@@ -588,23 +599,29 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     """Who can win the election of the controllers: a voter votes for no log that ends before its own (KIP-595)."""
     ends = [(-1 if each.epochs.latest is None else each.epochs.latest, each.epochs.log_end_offset)
             for each in result.replicas]  # fmt: skip
-    voters = result.voters
-    if voters is None:
+    voters = result.replicas[result.best].voters
+    missing = result.missing_node_ids
+    if voters is None or missing is None:
         epoch, end = ends[result.best]
         yield f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,}); who votes is not known"
         return
-    missing = result.missing_node_ids or ()
-    observers = [name for each, name in zip(result.replicas, names, strict=True) if each.node_id not in (None, *voters)]
-    own = {number: ends[number] for number, each in enumerate(result.replicas) if each.node_id in voters}
+    numbers = {each.node_id: number for number, each in enumerate(result.replicas) if each.node_id is not None}
+    sets = {each.voters or () for each in result.replicas}
+    everyone = {voter for each in sets for voter in each}
+    observers = [names[number] for node_id, number in sorted(numbers.items()) if node_id not in everyone]
     is_known = result.is_complete and not any(each.damaged for each in result.replicas)
-    if is_known and len(own) + len(missing) == len(voters):
-        winners = [names[number] for number, is_able in can_lead(own, len(voters)).items() if is_able]
+    if is_known and len(missing) + sum(each.node_id in everyone for each in result.replicas) == len(everyone):
+        winners = [names[number] for node_id, number in numbers.items() if _can_win(result, ends, numbers, node_id)]
+        of = f"the {counted(len(voters), 'voter')}" if len(sets) == 1 else "the voters, each by those of its own log"
         if winners:
-            yield f"of the {counted(len(voters), 'voter')}, {' or '.join(winners)} can win the election"
-        else:
+            yield f"of {of}, {' or '.join(winners)} can win the election"
+        elif missing:
             yield f"of these, {names[result.best]} has the latest; who can win depends on those not here"
-        shared, _ = held_by_majority([end for _, end in own.values()], len(voters))
-        if not missing and result.kind == "behind" and shared < max(end for _, end in own.values()):
+        else:
+            yield f"of {of}, none can win the election"
+        own = [ends[number][1] for node_id, number in numbers.items() if node_id in voters]
+        shared, _ = held_by_majority(own, len(voters))
+        if not missing and len(sets) == 1 and result.kind == "behind" and shared < max(own):
             yield f"no majority has the records from offset {shared:,} on"
     else:
         yield f"of these, {names[result.best]} has the latest"
@@ -615,6 +632,15 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         yield f"not here: {named_nodes(missing)}, which {'votes' if len(missing) == 1 else 'vote'} too"
     if observers:
         yield f"{listed(observers)} {'is an observer' if len(observers) == 1 else 'are observers'}, never elected"
+
+
+def _can_win(
+    result: PartitionResult, ends: Sequence[tuple[int, int]], numbers: Mapping[int, int], node_id: int
+) -> bool:
+    """Whether a node can be elected by the voters of its own log that are here."""
+    voters = result.replicas[numbers[node_id]].voters or ()
+    own = {each: ends[numbers[each]] for each in voters if each in numbers}
+    return node_id in own and can_lead(own, len(voters))[node_id] is True
 
 
 def _truncations(result: PartitionResult, names: list[str]) -> Iterator[str]:

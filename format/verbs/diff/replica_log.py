@@ -59,6 +59,7 @@ class Replica(msgspec.Struct, frozen=True):
     node_id: int | None = None
     cluster_id: str | None = None  # of the log directory; None where there is none around the partition
     was_cleaned: bool | None = None  # whether the cleaner's checkpoint has the partition; None without a checkpoint
+    voters: tuple[int, ...] | None = None  # of the metadata log: the nodes that it asks for votes; None: not known
 
     @property
     def path(self) -> Path:
@@ -76,16 +77,12 @@ class Replica(msgspec.Struct, frozen=True):
 
 
 class Replicas(msgspec.Struct):
-    """The replicas of one partition, in the order of the paths, and what the metadata at hand says of it.
-
-    ``voters`` are the node ids of the controllers that vote, for the metadata log; None if they are not known.
-    """
+    """The replicas of one partition, in the order of the paths, and what the metadata at hand says of it."""
 
     topic: str | None
     number: int | None
     replicas: list[Replica] = msgspec.field(default_factory=list)
     assignment: Assignment = msgspec.field(default_factory=Assignment)
-    voters: tuple[int, ...] | None = None
 
     @property
     def name(self) -> str:

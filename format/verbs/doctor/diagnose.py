@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from format import layout
-from format.checks.losses import is_after_clean_stop
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
@@ -192,7 +191,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         codes = listed(list(dict.fromkeys(each.code for each in alike)))
         words = f"{what} damaged{at} ({codes})"
     elif code == "tail-torn":
-        is_left = is_after_clean_stop(first)
+        is_left = where.topic != layout.CLUSTER_METADATA_TOPIC and evidence.stopped_cleanly(place)
         words += "; a broker appends after them" if is_left else "; a broker cuts them off when it starts"
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"

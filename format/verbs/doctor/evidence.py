@@ -13,8 +13,8 @@ import msgspec
 
 from format.columns import SEGMENT_RETENTION
 from format.findings import FINDING_CODES, Finding, Severity
-from format.io.session import path_of
-from format.layout import INTERNAL_TOPIC_PREFIX
+from format.io.session import is_there, path_of
+from format.layout import CLEAN_SHUTDOWN, INTERNAL_TOPIC_PREFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
@@ -104,6 +104,10 @@ class Evidence(msgspec.Struct, dict=True):
         while place and place not in self._directories:
             place = place.rpartition("/")[0]
         return place or path.rpartition("/")[0] or "."
+
+    def stopped_cleanly(self, path: str) -> bool:
+        """Whether the broker of a path stopped cleanly, by the mark in its log directory."""
+        return is_there(path_of(self.log_dir_of(path)) / CLEAN_SHUTDOWN)
 
     def log_dirs_of_node(self, path: str) -> list[str]:
         """The log directories at the targets that the node of a path uses: boot and verify judge all together."""

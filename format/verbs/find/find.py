@@ -228,6 +228,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         segments[number].step(f", {number + 1} of {len(segments)}: the greatest base offset at or below {offset}")
         found = self._next_record(segments[number:], offset)
         match = found.match
+        if (match is None or match.location.offset != offset) and found.lost is None and number:
+            found = replace(found, lost=self._misplaced(segments[number - 1], offset))
         if match is None or match.location.offset != offset:
             reason, visibility = found.why_absent(offset)
             self._is_absent(offset, reason, Visibility.BELOW_LOG_START if is_below else visibility, match)
@@ -236,6 +238,16 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             self.lookup.answer = replace(match, visibility=Visibility.BELOW_LOG_START)
         else:
             self.lookup.match = match
+
+    def _misplaced(self, segment: LookupSegment, offset: int) -> str | None:
+        """That a batch at the end of the segment before has the offset, in words; None where none has it."""
+        scan = segment.scan_from(offset)
+        is_there = any(place.spans(offset) for place in scan.places_from(offset))
+        segment.close()
+        if not is_there:
+            return None
+        self.lookup.report(scan.findings)
+        return f"offset {offset} is in a batch in segment {segment.base_offset}, where a broker does not look for it"
 
     def _is_absent(
         self, offset: int, reason: str, visibility: Visibility | None, nearest: FoundRecord | None = None

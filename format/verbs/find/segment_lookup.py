@@ -97,7 +97,7 @@ class ScannedBatches(msgspec.Struct, frozen=True):
         )
 
 
-class HeaderScan:
+class LookupScan:
     """The batches of a segment's log from a batch boundary on, by their headers alone.
 
     Collects findings on the way in ``findings``. ``batch_count`` and ``end_offset`` (the offset after the last batch
@@ -435,9 +435,9 @@ class LookupSegment:
             self._torn_end = end_offset if is_torn else _NOT_TORN
         return offset >= self._torn_end
 
-    def scan(self, start: int = 0, read_bytes: int = _SHORT_READ_BYTES) -> HeaderScan:
+    def scan(self, start: int = 0, read_bytes: int = _SHORT_READ_BYTES) -> LookupScan:
         """The batch headers from a batch boundary on, of which the first reads have ``read_bytes``."""
-        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=read_bytes)
+        return LookupScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=read_bytes)
 
     def batch_of(self, offset: int) -> BatchPlace | None:
         """The first batch whose last offset is at or past this one, found through the index."""
@@ -490,7 +490,7 @@ class LookupSegment:
         where = self.location.at(offset=self.base_offset)
         self.lookup.step("segment", where, f"segment {self.base_offset}{detail}")
 
-    def scan_from(self, offset: int) -> HeaderScan:
+    def scan_from(self, offset: int) -> LookupScan:
         """The scan for an offset; adds the step that looked into the offset index."""
         floor = self.floor(offset)
         where, path, entry = self.location, self.segment.offset_index, floor.entry
@@ -502,7 +502,7 @@ class LookupSegment:
         self.lookup.step("offset_index", where, floor.detail)
         return self.scan(floor.position)
 
-    def scan_step(self, scan: HeaderScan, goal: str, searched: SearchedBatch | None) -> None:
+    def scan_step(self, scan: LookupScan, goal: str, searched: SearchedBatch | None) -> None:
         """Add the step that scanned the log: up to the batch that was searched last, if the record is in it."""
         found = searched if searched is not None and searched.match is not None else None
         end_position = self.log.size_bytes if found is None else found.place.end_position

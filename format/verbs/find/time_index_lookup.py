@@ -28,7 +28,7 @@ from format.verbs.find.segment_lookup import (
     END_READ_BYTES,
     NO_NEXT_OFFSET,
     BatchPlace,
-    HeaderScan,
+    LookupScan,
     LookupSegment,
     SearchedBatch,
     is_in_order,
@@ -177,7 +177,7 @@ def _scanned_largest(segment: LookupSegment, why: str) -> LargestTimestamp:
     return LargestTimestamp(place.max_timestamp, place.last_offset, detail)
 
 
-def _larger_in(scan: HeaderScan, timestamp: int) -> BatchPlace | None:
+def _larger_in(scan: LookupScan, timestamp: int) -> BatchPlace | None:
     """The first batch of the scan with its largest timestamp, if that is larger than this one."""
     found: BatchPlace | None = None
     for batches in scan:
@@ -268,7 +268,7 @@ def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int
     return found, is_whole and not scan.is_damaged
 
 
-def _places_at(scan: HeaderScan, timestamp: int, starting_offset: int) -> Iterator[BatchPlace]:
+def _places_at(scan: LookupScan, timestamp: int, starting_offset: int) -> Iterator[BatchPlace]:
     """The batches of the scan whose largest timestamp and last offset are at or past these, in order."""
     for batches in scan:
         hits = (batches.table.max_timestamp >= timestamp) & (batches.table.last_offset >= starting_offset)

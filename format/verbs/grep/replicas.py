@@ -38,7 +38,7 @@ _CONTENT = tuple(
 _MOST_HELD_BYTES = 64 * MIB
 
 
-class FoundRecord(msgspec.Struct, frozen=True):
+class ReplicatedRecord(msgspec.Struct, frozen=True):
     """A record, the partition directories that have it, and those that have another record with its offset."""
 
     row: Row
@@ -46,7 +46,7 @@ class FoundRecord(msgspec.Struct, frozen=True):
     differing: tuple[Path, ...] = ()
 
 
-def found_in_replicas(targets: Sequence[Target], search: Search) -> Iterator[FoundRecord | Finding]:
+def found_in_replicas(targets: Sequence[Target], search: Search) -> Iterator[ReplicatedRecord | Finding]:
     """The records that ``grep`` finds, each once for all replicas of it below the targets, and findings.
 
     Raises InputError for a path that does not belong to Kafka or holds no records, and WorkerDied.
@@ -69,7 +69,7 @@ def found_in_replicas(targets: Sequence[Target], search: Search) -> Iterator[Fou
             continue
         for row in item.found.rows:
             if own is None:
-                yield FoundRecord(row, (directory,))
+                yield ReplicatedRecord(row, (directory,))
             else:
                 held.add(row, directory)
         if held.size_bytes > _MOST_HELD_BYTES:
@@ -148,7 +148,7 @@ class _Held:
         self._rows.setdefault(row[_OFFSET], []).append((row, directory))
         self.size_bytes += _size(row)
 
-    def released(self, before: int | None = None) -> Iterator[FoundRecord]:
+    def released(self, before: int | None = None) -> Iterator[ReplicatedRecord]:
         """The records below an offset, or all of them, in the order of offsets; they are held no longer."""
         for offset in sorted(each for each in self._rows if before is None or each < before):
             variants: dict[str, tuple[Row, dict[Path, None]]] = {}
@@ -158,7 +158,9 @@ class _Held:
                 variants.setdefault(content, (row, {}))[1][directory] = None
             for content, (row, directories) in variants.items():
                 differing = {each: None for other, (_, where) in variants.items() if other != content for each in where}
-                yield FoundRecord(row, tuple(directories), tuple(each for each in differing if each not in directories))
+                yield ReplicatedRecord(
+                    row, tuple(directories), tuple(each for each in differing if each not in directories)
+                )
 
 
 def _size(row: Row) -> int:

@@ -29,7 +29,15 @@ from format.state.cluster_image import (
     PartitionState,
     quota_entity,
 )
-from format.state.metadata_log import MetadataRecord, MetadataSource, MetadataState, Until, Watch, read_metadata
+from format.state.metadata_log import (
+    MetadataRecord,
+    MetadataSource,
+    MetadataState,
+    Until,
+    Watch,
+    reaches_back,
+    read_metadata,
+)
 from format.state.quorum import metadata_source
 from format.timestamps import iso_time
 from format.wording import counted, listed
@@ -416,6 +424,7 @@ class MetadataResult(msgspec.Struct):
     state: MetadataState
     terms: MetadataTerms
     marked_topics: frozenset[str] = frozenset()
+    holders: tuple[str, ...] = ()  # the others that have the first records that are missing here
 
     def rows(self) -> Iterator[tuple[columns.RowSchema, Iterator[Row]]]:
         """The rows of the image, kind by kind; with ``topics`` only those about these topics."""
@@ -494,6 +503,7 @@ class MetadataResult(msgspec.Struct):
         found = [each for each in odd if each]
         if state.is_damaged:
             text += "; records may be missing"
+            text += f" (the first of them: see {listed(self.holders)})" if self.holders else ""
         if found:
             return f"{text}; {listed(found)}."
         if state.is_damaged or not image.partitions:
@@ -508,11 +518,27 @@ def metadata(
 
     Raises InputError where there is no metadata log.
     """
-    source, others = metadata_source(targets, terms.limits, terms.until)
+    source, others = metadata_source(targets, terms.limits, terms.until, is_history=write_change is not None)
     watch = None if write_change is None else history(write_change, terms.topics, terms.since)
     state = read_metadata(source.partition, terms.until, terms.limits, watch)
     state.findings[:0] = unread_findings(source.partition)
-    return MetadataResult(source, others, state, terms, _marked_topics(targets, terms.limits))
+    return MetadataResult(
+        source, others, state, terms, _marked_topics(targets, terms.limits), _holders(others, state, terms.limits)
+    )
+
+
+def _holders(others: list[MetadataSource], state: MetadataState, limits: Limits) -> tuple[str, ...]:
+    """The other copies that have the first records that are lost by damage in an image."""
+    lost = min((each.lost_offsets for each in state.findings if each.lost_offsets is not None), default=None)
+    if lost is None:
+        return ()
+    until, found = Until(lost[1]), []
+    for each in others:
+        if each.unread is None and reaches_back(each.partition, until, limits):
+            other = read_metadata(each.partition, until, limits)
+            if other.last_offset == lost[1] and not other.is_damaged:
+                found.append(str(each.partition.path))
+    return tuple(found)
 
 
 def _marked_topics(targets: list[Target], limits: Limits) -> frozenset[str]:

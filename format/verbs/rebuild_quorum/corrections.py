@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from format.errors import KafkaLogError, Refused, UnreadableFile
-from format.files import producer_snapshot
+from format.files import meta_properties, producer_snapshot
 from format.internal_topics.encoder import encode_metadata_record
 from format.io.source import FileSource
 from format.layout import NO_PRODUCER_ID, REPLICATION_OFFSET_CHECKPOINT
@@ -58,12 +58,23 @@ class Replica(msgspec.Struct, frozen=True):
 class Disks(msgspec.Struct):
     """The replicas on brokers' disks by topic id and partition, and the nodes whose disks are here.
 
-    ``unread`` are the errors about directories, logs and files of partitions that cannot be read.
+    ``log_dir_ids`` are the ids of the log directories that are here, None for one without an id. ``unread`` are
+    the errors about directories, logs and files of partitions that cannot be read.
     """
 
     replicas: dict[ReplicaKey, list[Replica]] = msgspec.field(default_factory=lambda: defaultdict(list))
     node_ids: set[int] = msgspec.field(default_factory=set)
+    log_dir_ids: set[str | None] = msgspec.field(default_factory=set)
     unread: list[KafkaLogError] = msgspec.field(default_factory=list)
+
+    def absent_of(self, image: ClusterImage) -> dict[int, str]:
+        """The nodes of which only some log directories are here, and in words those that are not."""
+        found = {}
+        for node_id in sorted(self.node_ids & set(image.brokers)):
+            words = quorum.absent_log_dirs(image, node_id, self.log_dir_ids)
+            if words:
+                found[node_id] = words
+        return found
 
     @property
     def all(self) -> Iterator[Replica]:
@@ -79,6 +90,7 @@ def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Di
         if node_id is None or log_dir is None:
             continue
         found.node_ids |= {node_id} if log_dir.checkpoint_paths else set()
+        found.log_dir_ids.add(meta_properties.ids_in(log_dir.meta_properties, limits)[2])
         for partition in quorum.replicas_in(log_dir, paths, found.unread):
             try:
                 for file in filter(None, (partition.metadata, partition.leader_epoch_checkpoint)):
@@ -330,9 +342,10 @@ def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:
     partitions: dict[str, list[tuple[int, PartitionState]]] = defaultdict(list)
     for (topic_id, number), state in image.partitions.items():
         partitions[topic_id].append((number, state))
+    whole = disks.node_ids - disks.absent_of(image).keys()
     for topic_id, states in sorted(partitions.items(), key=lambda item: image.names.get(item[0], "")):
         nodes = {node for _, state in states for node in state.replicas}
-        if nodes <= disks.node_ids and not any((topic_id, number) in disks.replicas for number, _ in states):
+        if nodes <= whole and not any((topic_id, number) in disks.replicas for number, _ in states):
             reason = f"no disk of {named_nodes(sorted(nodes))} has it: it was deleted later, and comes back empty"
             yield Change(LOST, f"topic {image.names.get(topic_id, topic_id)}", {"topic_id": topic_id}, None, reason)
 

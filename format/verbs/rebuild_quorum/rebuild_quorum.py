@@ -441,6 +441,7 @@ def _not_checked(disks: Disks, image: ClusterImage, gone: list[Change]) -> Itera
     missing = sorted(set(image.brokers) - disks.node_ids)
     if missing:
         yield f"whether the disks of {named_nodes(missing)} show later changes: they are not here"
+    yield from disks.absent_of(image).values()
     if gone:
         names = listed([each.subject for each in gone])
         yield f"whether {names} {'was' if len(gone) == 1 else 'were'} deleted later: no disk here has it"

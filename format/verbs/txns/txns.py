@@ -22,7 +22,7 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.node.log_dir import Checkpoints
 from format.node.partition import Partition
-from format.node.target import Target
+from format.node.target import Target, require_one_cluster
 from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
 from format.scan.followed_partition import FollowedPartition
 from format.scan.progress import Advance, no_progress
@@ -474,8 +474,9 @@ def follow_transactions(
     """Rows of columns.TRANSACTION: first the open transactions, then each transaction when it ends.
 
     With ``only_open``, each transaction when it begins. The headers of the logs are read from their start, on which the
-    state at their end depends. Raises InputError as ``Target.kind`` does.
+    state at their end depends. Raises InputError as ``Target.kind`` does, and for targets of two clusters.
     """
+    require_one_cluster(targets, terms.limits)
     run = _Run(terms, TransactionalIds())
     follow = replace(follow, from_start=True, limits=terms.limits, step_bytes=_STEP_BYTES)
     driver = FollowDriver(targets, follow)

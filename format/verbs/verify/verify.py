@@ -121,7 +121,7 @@ def log_dirs_of_nodes(log_dirs: Iterable[LogDir], limits: Limits) -> dict[str, l
 
 def other_clusters(targets: Iterable[Target], limits: Limits) -> Iterator[str]:
     """Notes about log directories of other clusters than the first one, one for each cluster: nothing is compared."""
-    clusters = clusters_of([each.path for target in targets for each in target.log_dirs], limits)
+    clusters = clusters_of(targets, limits)
     for cluster_id, path in clusters[1:]:
         first_id, first = clusters[0]
         yield f"{path} against {first}: they are of two clusters, {cluster_id} and {first_id}"

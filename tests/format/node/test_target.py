@@ -18,10 +18,12 @@ from format.node import partition as partition_module
 from format.node.log_dir import Kind
 from format.node.partition import listed_files
 from format.node.target import Target, require_one_cluster, target_at, targets_at
+from format.scan.follow import FollowTerms
+from format.verbs.extract import Extraction, ParquetFormat, extract_sources
 from format.verbs.groups.group_list import GroupTerms
 from format.verbs.groups.groups import GroupsReading
 from format.verbs.ls.ls import ls
-from format.verbs.txns.txns import Transactions, TransactionTerms
+from format.verbs.txns.txns import Transactions, TransactionTerms, follow_transactions
 from format.verbs.verify.verify import VerifyTerms, bytes_to_verify, verify
 from format.verbs.verify.walk import Level
 from tests.building import batches, write_segment
@@ -207,7 +209,7 @@ def test_what_lies_around_several_paths_is_listed_once(broker: Path, looked_at: 
 
 
 def test_paths_of_two_clusters_are_refused_where_one_is_asked(tmp_path: Path) -> None:
-    """Their logs have the same names: groups and txns took one for a replica of the other."""
+    """Their logs have the same names: one was taken for a replica of the other, or both made one data set."""
     nodes = [write_node(tmp_path / f"node-{each}", each, f"cluster-{each % 2}") for each in (1, 2, 3)]
     for each in nodes:
         (each / "__consumer_offsets-0").mkdir()
@@ -221,3 +223,18 @@ def test_paths_of_two_clusters_are_refused_where_one_is_asked(tmp_path: Path) ->
                 ask(targets)
         with pytest.raises(InputError, match=re.escape(words)):
             list(Transactions(tuple(targets)).read(TransactionTerms(0)))
+        with pytest.raises(InputError, match=re.escape(words)):
+            next(follow_transactions(targets, TransactionTerms(0), FollowTerms()))
+        with pytest.raises(InputError, match=re.escape(words)):
+            extract_sources([each.path for each in targets], Extraction(ParquetFormat()))
+
+
+def test_a_partition_that_is_a_link_to_nothing(tmp_path: Path) -> None:
+    """There is no path to pass in place of it."""
+    write_segment(tmp_path / "t-0", 0, batches(1))
+    (tmp_path / "t-1").symlink_to("nowhere")
+    (tmp_path / "t-2").symlink_to("t-0")
+    missing, link = Target(tmp_path).log_dirs[0].unread_findings()
+    assert missing.message.startswith("is a symbolic link to nothing")
+    assert not missing.next_step.startswith("Pass the path")
+    assert (link.message, link.next_step[:13]) == ("is a symbolic link, which is not followed", "Pass the path")

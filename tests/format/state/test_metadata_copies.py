@@ -179,6 +179,23 @@ def test_an_earlier_state_is_read_from_a_shorter_copy_that_reaches_back(tmp_path
     assert chosen == [1, 1, 1, 2]
 
 
+def test_an_earlier_state_is_read_from_a_shorter_copy_that_is_whole(tmp_path: Path) -> None:
+    """The copy that reaches furthest has damage before its newest snapshot, which no state after that needs."""
+    nodes = [write_node(tmp_path / f"node-{each}", each) for each in (1, 2)]
+    for node, count in zip(nodes, (8, 4), strict=True):
+        write_metadata_log(node, extra_topics=count)
+    log = log_of(nodes[0])
+    turn_byte(log, log.read_bytes().index(b"extra-2"))
+    write_snapshot(log.parent, 7, 1)
+    targets = [Target(node) for node in nodes]
+
+    def chosen(offset: int, *, is_history: bool = False) -> int | None:
+        return metadata_source(targets, DEFAULT_LIMITS, Until(offset), is_history=is_history)[0].node_id
+
+    assert [chosen(offset) for offset in (2, 4, 5, 6)] == [1, 2, 2, 1]
+    assert [chosen(offset, is_history=True) for offset in (2, 5, 6)] == [1, 2, 1]  # only node 1 knows of record 6
+
+
 def test_the_state_before_a_log_begins_is_not_known_and_no_damage(tmp_path: Path) -> None:
     write_metadata_log(write_node(tmp_path, 1), extra_topics=2)
     _without_first_record(tmp_path)

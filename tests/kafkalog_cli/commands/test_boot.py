@@ -270,3 +270,13 @@ def test_a_disk_without_an_identity_does_not_make_a_node_with_zookeeper_one_of_k
     disks = [disk, data_dir / "kafka-0.8-to-2.8" / "data"]
     done = kafkalog(*(disks if is_first else reversed(disks)))
     assert done.stdout.startswith("A 3.9 broker would start")
+
+
+def test_a_line_feed_in_a_name_makes_no_line(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path
+) -> None:
+    node = Path(shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1"))
+    shutil.copytree(next(node.glob("orders-*")), node / "a\nforged line-0")
+    for run in run_kafkalog_many([(verb, node) for verb in ("boot", "verify", "doctor")]):
+        assert not [line for line in run.stdout.splitlines() + run.stderr.splitlines() if line.startswith("forged")]
+        assert "a\\nforged line-0" in run.stdout

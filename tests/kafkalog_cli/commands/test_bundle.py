@@ -62,6 +62,7 @@ def test_verbs_read_it_as_they_read_the_directory(
         assert other.stdout.replace(inner, str(source)) == one.stdout, words
         assert other.stderr.replace(inner, str(source)) == one.stderr, words
         assert other.code == one.code, words
+    assert run_kafkalog_many([("ls", *JSON, bundle.as_uri())])[0].stdout == again[READERS.index(("ls",))].stdout
     content = b"".join(members(bundle).values())
     records = records_of(dumped)
     assert len(records) > 1000

@@ -297,6 +297,16 @@ def replicas_of(tmp_path: Path) -> list[Path]:
     return log_dirs
 
 
+def test_the_replicas_of_two_clusters_are_named_by_their_paths(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Two nodes with one id looked like one."""
+    log_dirs = replicas_of(tmp_path)[:2]
+    (log_dirs[1] / "meta.properties").write_text("version=1\ncluster.id=other\nnode.id=1\n")
+    for run in run_kafkalog_many([("grep", "same", *log_dirs), ("dump", "--records", "t-0:0", *log_dirs)]):
+        assert [line.split("[on ")[1].split("]")[0] for line in run.check(0).stdout.splitlines() if "[on" in line] == [
+            str(each) for each in log_dirs
+        ]
+
+
 def test_a_record_of_several_replicas_is_shown_once(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     """In other formats each replica has a row of its own, and --with path tells them apart."""
     log_dirs = replicas_of(tmp_path)

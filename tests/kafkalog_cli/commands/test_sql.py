@@ -255,6 +255,17 @@ def test_a_limit_stops_reading(kafkalog: Kafkalog, tmp_path: Path) -> None:
     kafkalog("SELECT offset FROM records ORDER BY offset LIMIT 3", log.parent).check(1)
 
 
+def test_two_clusters_are_said(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    """A count by topic adds up topics that only have the same name."""
+    for each in ("one", "two"):
+        write_segment(tmp_path / each / "t-0", 0, [batch(0)])
+        (tmp_path / each / "meta.properties").write_text(f"version=1\ncluster.id={each}\nnode.id=1\n")
+    question = "SELECT topic, count(*) AS n FROM batches GROUP BY topic"
+    both = kafkalog(question, tmp_path).check(0).stderr
+    assert f"{tmp_path}/one is of the cluster one and {tmp_path}/two of two: " in both
+    assert "cluster" not in kafkalog(question, tmp_path / "one").check(0).stderr
+
+
 def test_decoded_values(kafkalog: Kafkalog, tmp_path: Path) -> None:
     """By the registry's topic beside them; where no decoded column is asked for, nothing is decoded."""
     orders = write_node(tmp_path)

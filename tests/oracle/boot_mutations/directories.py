@@ -57,6 +57,17 @@ def directory_names() -> Named:
 
     yield "partition that is a link", moved_and_linked
 
+    def unmounted(node: Node) -> None:
+        shutil.rmtree(node.partition("orders-0"))
+        node.partition("orders-0").symlink_to(node.work / "nowhere")
+
+    def replaced_by_a_file(node: Node) -> None:
+        shutil.rmtree(node.partition("orders-0"))
+        node.partition("orders-0").touch()
+
+    yield "partition that is a link to nothing", unmounted
+    yield "partition that is a file", replaced_by_a_file
+
 
 def two_directories() -> Named:
     yield "empty second", lambda node: node.second()

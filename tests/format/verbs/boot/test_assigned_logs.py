@@ -59,6 +59,23 @@ def test_a_log_is_made_in_the_directory_that_the_metadata_assigns() -> None:
     assert f"for the directory id {_IDS[1]}, that of this log directory" in steps[0].reason
 
 
+@pytest.mark.parametrize("disk_count", [1, 2])
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_log_directory_fails_where_something_else_has_the_name_of_a_log(
+    tmp_path: Path, disk_count: int, is_link: bool
+) -> None:
+    """4.3.1 stopped: FileAlreadyExistsException, and no log directory was left."""
+    opened = [LogDirState(tmp_path / each, _IDS[number]) for number, each in enumerate("ab"[:disk_count])]
+    opened[0].path.mkdir()
+    entry = opened[0].path / "t-0"
+    entry.symlink_to("nowhere") if is_link else entry.touch()
+    (step,) = made(opened, image_of(_IDS[:1]))
+    assert step.broker_message == f"Error while creating log for t-0 in dir {opened[0].path}"
+    assert step.action is (Action.REFUSE if disk_count == 1 else Action.OFFLINE)
+    assert ("no other is left" in step.reason) == (disk_count == 1)
+    assert ("symbolic link" in step.reason) == is_link
+
+
 @pytest.mark.parametrize("assigned", [_UNASSIGNED, f"e{'A' * 21}"])
 def test_a_log_without_such_a_directory_is_made_where_the_fewest_are(assigned: str) -> None:
     steps = made(disks(), image_of([_IDS[0], assigned, assigned]))

@@ -12,7 +12,14 @@ from format.columns import DIVERGENCE
 from format.node.target import Target
 from format.verbs.diff.diff import PartitionResult, diff, evidence, overview, sentence
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
-from tests.metadata_logs import write_metadata_log, write_node, write_voters
+from tests.metadata_logs import (
+    control_batch,
+    voters_records,
+    write_metadata_log,
+    write_node,
+    write_snapshot,
+    write_voters,
+)
 
 SHORT, LONG = ModelReplica(plain(10), high_watermark=27), ModelReplica(plain(12), high_watermark=27)
 
@@ -164,6 +171,25 @@ def test_an_observer_is_never_elected(tmp_path: Path) -> None:
     (result,) = [each for each in diff(targets) if isinstance(each, PartitionResult)]
     words = sentence(result)
     assert words.endswith("node 1 can win the election · node 2 is an observer, never elected")
+
+
+def test_each_controller_asks_the_voters_of_its_own_log(tmp_path: Path) -> None:
+    """A change of the voters that reached the longer log only (KIP-853)."""
+    names = {each: f"node-{each}" for each in range(1, 6)}
+    for node_id in (1, 2):
+        node = write_node(tmp_path / names[node_id], node_id, directory=names[node_id])
+        log = write_metadata_log(node)
+        write_snapshot(log, 0, 0, {2: names[2]})
+        if node_id == 1:
+            with (log / f"{0:020}.log").open("ab") as segment:
+                segment.write(control_batch(2, voters_records(names)))
+    (result,) = [
+        each for each in diff([Target(tmp_path / names[each]) for each in (1, 2)]) if isinstance(each, PartitionResult)
+    ]
+    assert sentence(result) == (
+        "__cluster_metadata-0  of the voters, each by those of its own log, node 2 can win the election · "
+        "not here: nodes 3, 4 and 5, which vote too"
+    )
 
 
 def test_voters_that_are_not_known(tmp_path: Path) -> None:

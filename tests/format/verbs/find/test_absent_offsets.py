@@ -26,3 +26,19 @@ def test_an_offset_of_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
     lookup = by_offset(tmp_path / "t-0", 3)
     assert lookup.codes == ["batch-crc-mismatch"]
     assert "offsets 3 to 4 should hold offset 3 and cannot be read" in lookup.reason
+
+
+def test_an_offset_in_a_batch_of_the_segment_before(tmp_path: Path) -> None:
+    sound = [batch(number * 3) for number in range(6)]
+    write_segment(tmp_path / "t-0", 0, [*sound[:3], sound[4]])
+    write_segment(tmp_path / "t-0", 9, [sound[3], sound[5]])
+    lookup = by_offset(tmp_path / "t-0", 12)
+    assert lookup.codes == ["offset-out-of-segment"]
+    assert lookup.reason.startswith(
+        "offset 12 is in a batch in segment 0, where a broker does not look for it; the next"
+    )
+    write_segment(tmp_path / "u-0", 0, sound[:3])
+    write_segment(tmp_path / "u-0", 9, [sound[3], sound[5]])
+    absent = by_offset(tmp_path / "u-0", 12)
+    assert not absent.codes
+    assert absent.reason.startswith("offset 12 is not in the log: compacted, or never written")

@@ -21,6 +21,7 @@ from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionSt
 from format.state.metadata_log import MetadataRecord, MetadataSource, MetadataState, Until
 from format.verbs.metadata.metadata import HIDDEN, MetadataResult, MetadataTerms, history, metadata, shown_value
 from tests.building import batch, write_segment
+from tests.metadata_logs import write_metadata_log, write_node, write_snapshot
 from tests.oracle.metadata_trial import differences
 
 #: Of the oldest records: a frame version, a type and a version, each one byte here.
@@ -253,3 +254,19 @@ def test_the_sentence_names_what_is_odd(changed: dict[str, Any], words: str) -> 
     assert result.sentence().endswith(f"; records may be missing{words if changed else '.'}")
     state.findings, state.image = [], ClusterImage()
     assert result.sentence() == "The metadata at offset 7: 0 topics, 0 partitions, 0 brokers."
+
+
+def test_another_copy_that_has_the_missing_records_is_named(tmp_path: Path) -> None:
+    """Of a history: only the damaged copy has its end."""
+    nodes = [write_node(tmp_path / f"node-{each}", each) for each in (1, 2)]
+    for node, count in zip(nodes, (8, 4), strict=True):
+        write_metadata_log(node, extra_topics=count)
+    log = nodes[0] / "__cluster_metadata-0" / f"{0:020}.log"
+    log.write_bytes(log.read_bytes().replace(b"extra-2", b"extra-X"))
+    write_snapshot(log.parent, 7, 1)
+    result = metadata([Target(each) for each in nodes], MetadataTerms(), lambda row: None)
+    assert result.source.node_id == 1
+    other = nodes[1] / "__cluster_metadata-0"
+    assert f"; records may be missing (the first of them: see {other})" in result.sentence()
+    alone = metadata([Target(nodes[0])], MetadataTerms(), lambda row: None)
+    assert "see" not in alone.sentence()

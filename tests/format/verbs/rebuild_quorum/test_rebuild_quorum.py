@@ -509,6 +509,28 @@ def test_a_topic_that_no_disk_has(tmp_path: Path) -> None:
     assert "whether topic orders was deleted later: no disk here has it" in plan.not_checked
 
 
+def test_a_topic_may_be_in_a_log_directory_that_is_not_given(tmp_path: Path) -> None:
+    """Of a node with two disks, one was enough to say that the topic was deleted."""
+    node = broker(tmp_path, replicas=(1,), isr=(1,))
+    write_node(node, 1, directory="one")
+    replica(node, (0,), topic="other")
+    data = {
+        "brokerId": 1, "isMigratingZkBroker": False, "incarnationId": topic_id_of("run"), "brokerEpoch": 2,
+        "endPoints": [], "features": [], "rack": None, "fenced": False, "inControlledShutdown": False,
+        "logDirs": [topic_id_of("one"), topic_id_of("two")],
+    }  # fmt: skip
+    with (node / "__cluster_metadata-0" / f"{0:020d}.log").open("ab") as log:
+        log.write(batch(2, [encode_metadata_record("REGISTER_BROKER_RECORD", 3, data)], key=None, leader_epoch=1))
+    plan = planned(node)
+    assert ("lost", "topic other") in changes(plan)
+    assert ("lost", "topic orders") not in changes(plan)
+    assert plan.not_checked == ["1 of the 2 log directories of node 1: not here"]
+    replica(write_node(tmp_path / "disk-2", 1, directory="two"), (0,), topic="third")
+    plan = planned(node, tmp_path / "disk-2")
+    assert ("lost", "topic orders") in changes(plan)
+    assert plan.not_checked == []
+
+
 # -- the encoder ----------------------------------------------------------------------------------------------------
 
 
