@@ -247,11 +247,12 @@ class TimeIndexCheck:
         if is_complete and self._largest >= 0 and not self.has_padding:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1
             if known < self._largest:
+                has = f"the last entry has timestamp {iso_time(known)}" if known >= 0 else "the index has no entry"
+                result = "look-ups by time skip the segment" if known >= 0 else "later times may not be found"
                 yield finding(
                     "time-index-mismatch",
                     self._location,
-                    f"the last entry has timestamp {iso_time(known)}, but the largest timestamp of the segment is "
-                    f"{iso_time(self._largest)}: look-ups by time skip the segment",
+                    f"{has}, but the largest timestamp of the segment is {iso_time(self._largest)}: {result}",
                     expected=self._largest,
                     actual=known,
                 )

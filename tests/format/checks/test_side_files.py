@@ -149,6 +149,21 @@ def test_a_clean_stop_completes_the_time_index_of_the_last_segment(
     assert [each.code for each in check.findings(None, is_closed=False, offsets=offsets)] == codes
 
 
+@pytest.mark.parametrize(
+    ("entries", "words"), [(([APPENDED], [0]), "skip the segment"), (([], []), "later times may not be found")]
+)
+def test_what_a_broker_answers_by_a_time_index_that_ends_early(
+    tmp_path: Path, entries: tuple[list[int], list[int]], words: str
+) -> None:
+    path = tmp_path / f"{0:020d}.timeindex"
+    path.write_bytes(time_index.write(entries))
+    check = TimeIndexCheck(time_index.read(path, 0), Location(str(path)))
+    check.feed(table_of([row(0, -1, max_timestamp=APPENDED), row(1, -1, max_timestamp=APPENDED + 5)]))
+    (found,) = check.findings(None, is_closed=True)
+    assert words in found.message
+    assert " -1," not in found.message
+
+
 Entry = tuple[int, int, int, int]
 
 
