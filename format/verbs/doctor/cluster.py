@@ -70,8 +70,14 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         draft = replace(draft, node=", ".join(names[each.path] for each in behind))
         if result.kind == "diverged":
             yield replace(draft, sentence=_election(evidence, result))
-        elif behind and not evidence.is_live:
+        elif not evidence.is_live and any(each.node_id not in _being_added(result) for each in behind):
             yield replace(draft, code="replica-behind", sentence=_election(evidence, result))
+
+
+def _being_added(result: PartitionResult) -> set[int]:
+    """The nodes that a reassignment under way adds: they fetch what they lack, and do not count before."""
+    state = result.assignment.state
+    return set() if state is None else set(state.adding_replicas) - set(state.isr)
 
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:

@@ -220,6 +220,17 @@ def test_replica_behind(tmp_path: Path) -> None:
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
 
 
+@pytest.mark.parametrize(("adding", "expected"), [((), ["replica-behind"]), ((1,), [])])
+def test_a_replica_that_a_reassignment_adds_is_not_behind(
+    tmp_path: Path, adding: tuple[int, ...], expected: list[str]
+) -> None:
+    nodes = [write_node(tmp_path / f"node-{each}", each, directory=f"directory-{each}") for each in (1, 2)]
+    write_metadata_log(nodes[1], replicas=(1, 2), isr=(2,), leader=2, adding=adding)
+    ModelReplica(plain(5), 15).write(nodes[0])
+    ModelReplica(plain(7), 21).write(nodes[1])
+    assert [each for each in codes(*nodes) if each.startswith("replica-")] == expected
+
+
 def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None:
     for name, count in (("now", 8), ("backup", 4)):
         node(tmp_path / name, {"orders-0": {0: batches(count)}}, marks={"orders-0": 3 * count})
