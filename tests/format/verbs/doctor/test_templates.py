@@ -146,6 +146,24 @@ def test_no_leader() -> None:
     assert of_cluster(PartitionState((1, 2), isr=(1,), leader=1), n1={}, n2={"fenced": True}) == []
 
 
+@pytest.mark.parametrize(
+    ("directory", "expected"),
+    [
+        ("gone", ["no-leader"]),
+        ("AAAAAAAAAAAAAAAAAAAAAQ", ["no-leader"]),  # lost
+        ("here", []),  # an election is under way
+        ("AAAAAAAAAAAAAAAAAAAAAA", []),
+        ("AAAAAAAAAAAAAAAAAAAAAg", []),
+    ],
+)
+def test_no_leader_as_a_log_directory_is_offline(directory: str, expected: list[str]) -> None:
+    state = PartitionState((1,), isr=(1,), leader=-1, directories=(directory,))
+    assert of_cluster(state, n1={"logDirs": ["here", "other"]}) == expected
+    assert of_cluster(state, n1={"logDirs": ["here"], "fenced": True}) == []
+    if directory == "gone":
+        assert of_cluster(state, n1={"logDirs": []}) == []  # before 3.7 no directory is known
+
+
 def test_replicas_out_of_sync() -> None:
     """Said only of replicas whose broker runs: that of a stopped broker is out of sync of course."""
     state = PartitionState((1, 2), isr=(1,), leader=1)
