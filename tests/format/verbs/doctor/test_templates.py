@@ -176,7 +176,8 @@ def test_replicas_out_of_sync() -> None:
 @pytest.mark.parametrize(("free", "expected"), [(1, ["disk-full"]), (10, [])])
 def test_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, expected: list[str]) -> None:
     made = node(tmp_path / "node-1", {"orders-0": {0: [batch(0)]}})
-    size = sum(path.stat().st_size for path in (made / "orders-0").iterdir())
+    size = (made / "orders-0" / f"{0:020}.log").stat().st_size
+    os.truncate(made / "orders-0" / f"{0:020}.index", 800 * size)  # preallocated: it takes no room
     full = SimpleNamespace(f_fsid=1, f_flag=0, f_frsize=1, f_blocks=100 * size, f_bavail=free * size)
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     assert codes(made) == []  # the logs are a hundredth of it, and no broker runs
