@@ -446,6 +446,21 @@ def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pyte
     assert found.command == "kafkalog boot ."
 
 
+@pytest.mark.parametrize("right", [1, 2])
+def test_a_topic_that_was_made_again_accuses_only_the_older_directory(tmp_path: Path, right: int) -> None:
+    ids = {1: topic_id_of("orders" if right == 1 else "before"), 2: topic_id_of("before" if right == 1 else "orders")}
+    nodes = [write_node(tmp_path / f"node-{each}", each) for each in ids]
+    for each, log_dir in zip(ids, nodes, strict=True):
+        directory = ModelReplica(plain(5), 15).write(log_dir)
+        (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[each]}\n")
+    controller = write_node(tmp_path / "controller", 3)
+    write_metadata_log(controller, replicas=(1, 2), isr=(1, 2))
+    made = diagnoses(*nodes, controller)
+    foreign = {each.code for each in made if each.code == "directory-foreign"}
+    stray = {Path(each.evidence_path or "").parent.name for each in made if each.code == "directory-stray"}
+    assert (foreign, stray) == (set(), {f"node-{3 - right}"})
+
+
 def test_a_log_is_no_stray_by_the_older_metadata_of_its_node_alone(tmp_path: Path) -> None:
     """A broker fetches what its metadata log lacks before it looks at its logs; tried with 4.4.0."""
     one = node(tmp_path / "node-1", {"orders-0": SOUND}, node_id=1, cluster_id="cluster-a")
