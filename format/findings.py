@@ -370,7 +370,7 @@ _CODES = (
                 "Does not notice it at start, except in a .txnindex, which it rebuilds; look-ups are wrong.",
                 "Run rebuild-index; or, with the broker stopped, delete the .index of the segment: the next start rebuilds all its indexes."),
     FindingCode("index-missing", _W, "full", "A segment has no .index or .timeindex.",
-                "Rebuilds a missing .index at start, and the segment's other indexes with it; makes an empty .timeindex, with which look-ups by time skip the segment.",
+                "Rebuilds a missing .index at start, and the segment's other indexes with it; makes an empty .timeindex, with which look-ups of later times may find nothing.",
                 "If the .index is missing, nothing. If only the .timeindex is missing: run rebuild-index; or, with the broker stopped, delete the .index too."),
     FindingCode("index-orphan", _W, "full", "An index without its segment.",
                 "Deletes it at start.", "Check whether the .log was lost."),

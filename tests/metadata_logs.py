@@ -56,11 +56,12 @@ def write_metadata_log(
     elr: Sequence[int] | None = None,
     epoch: int = 1,
     extra_topics: int = 0,
+    adding: Sequence[int] = (),
 ) -> Path:
     """A metadata log in a log directory that assigns partition 0 of a topic; ``extra_topics`` make it longer."""
     data = {
         "partitionId": 0, "topicId": topic_id or topic_id_of(topic), "replicas": list(replicas), "isr": list(isr),
-        "removingReplicas": [], "addingReplicas": [], "leader": leader, "leaderEpoch": leader_epoch,
+        "removingReplicas": [], "addingReplicas": list(adding), "leader": leader, "leaderEpoch": leader_epoch,
         "partitionEpoch": 0, "directories": [topic_id_of(f"directory-{each}") for each in replicas],
     }  # fmt: skip
     if elr is not None:

@@ -196,8 +196,8 @@ class TimeIndexCheck:
         """The findings after all intact batches of the segment.
 
         After damage an entry may be that of a damaged batch. It is wrong if an intact batch up to its offset has a
-        larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
-        ``offsets`` judge entries past the end of the active segment.
+        larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry; a clean stop
+        closes the active one, too. ``offsets`` judge entries past the end of the active segment.
         """
         for number in np.flatnonzero(~self._is_plain()).tolist():
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
@@ -243,14 +243,16 @@ class TimeIndexCheck:
                     f"entry {number} has timestamp {iso_time(timestamp)}, which belongs to a batch before offset "
                     f"{offset}",
                 )  # fmt: skip
-        if is_closed and self._largest >= 0 and not self.has_padding:
+        is_complete = is_closed or (offsets is not None and offsets.is_clean_shutdown and len(self._timestamps))
+        if is_complete and self._largest >= 0 and not self.has_padding:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1
             if known < self._largest:
+                has = f"the last entry has timestamp {iso_time(known)}" if known >= 0 else "the index has no entry"
+                result = "look-ups by time skip the segment" if known >= 0 else "later times may not be found"
                 yield finding(
                     "time-index-mismatch",
                     self._location,
-                    f"the last entry has timestamp {iso_time(known)}, but the largest timestamp of the segment is "
-                    f"{iso_time(self._largest)}: look-ups by time skip the segment",
+                    f"{has}, but the largest timestamp of the segment is {iso_time(self._largest)}: {result}",
                     expected=self._largest,
                     actual=known,
                 )

@@ -89,6 +89,15 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
             return self.committed_end
         return max((each for each in (self.recovery_point, self.newest_snapshot) if each is not None), default=None)
 
+    def keeps_indexes(self, upper_offset: int | None) -> bool:
+        """Whether a start leaves the indexes of a segment that ends before an offset as they are.
+
+        It builds those past the recovery point again, unless the broker stopped cleanly (LogLoader.recoverLog).
+        """
+        if self.is_clean_shutdown or upper_offset is None or self.recovery_point is None:
+            return bool(self.is_clean_shutdown)
+        return upper_offset <= self.recovery_point
+
     def with_log_end(self, log_end_offset: int | None) -> PartitionOffsets:
         """The same offsets with the log end offset, None if the log could not be read to its end."""
         return replace(self, log_end_offset=log_end_offset)

@@ -63,11 +63,12 @@ class SegmentTimes(msgspec.Struct, frozen=True):
 
 
 def read_segment_times(
-    log: LogUnit, limits: Limits, *, by_headers: bool, with_offset: bool
+    log: LogUnit, limits: Limits, *, by_headers: bool, with_offset: bool, keeps_indexes: bool = False
 ) -> tuple[SegmentTimes, list[Finding]]:
     """The times of a segment, and findings.
 
     ``by_headers``: the time index is not complete, as of the last segment of a broker that runs or was killed.
+    ``keeps_indexes``: a broker does not build the time index again. Where it has no entry, the file's time counts.
     """
     findings: list[Finding] = []
     modified_ms = size_bytes = 0
@@ -82,12 +83,19 @@ def read_segment_times(
     end_offset: int | None = None
     if not by_headers and log.segment is not None:
         largest = time_index.last_timestamp(log.segment.time_index, log.segment.base_offset)
+        if largest is None and keeps_indexes and _has_no_times(log.segment):
+            return SegmentTimes(-1, modified_ms), []
     if largest is None:
         largest, end_offset = _header_times(log, limits, findings)
     offset = None
     if with_offset and largest >= 0:
         offset = _offset_of(log, largest, limits)
     return SegmentTimes(largest, modified_ms, offset, end_offset), findings
+
+
+def _has_no_times(segment: Segment) -> bool:
+    """Whether the time index is missing or empty, while the .index is there: without that, a broker builds both."""
+    return segment.offset_index is not None and not (segment.time_index and size_of(segment.time_index))
 
 
 def log_bytes(segment: Segment) -> int:
@@ -377,7 +385,7 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
         times: list[SegmentTimes] = []
         facts: list[SegmentFacts] = []
         for segment in partition.segments:
-            found, findings = self._times(partition, segment)
+            found, findings = self._times(log, segment)
             yield from findings
             size_bytes, next_base_offset = log_bytes(segment), partition.next_base_offset(segment)
             is_active = next_base_offset is None
@@ -402,8 +410,8 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
             _is_remote(unit.configs),
         )
 
-    def _times(self, partition: Partition, segment: Segment) -> tuple[SegmentTimes, list[Finding]]:
-        log = log_of_segment(partition, segment)
+    def _times(self, unit: ConfiguredLog, segment: Segment) -> tuple[SegmentTimes, list[Finding]]:
+        log = log_of_segment(unit.partition, segment)
         if log is None:
             return SegmentTimes(-1, 0), []
         terms = self.terms
@@ -411,7 +419,13 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
         if known is not None and log.is_last_segment and not terms.with_offsets:
             modified = modified_ms(log.path) if known[0] < 0 or terms.with_rows else 0
             return SegmentTimes(known[0], modified, None, known[1]), []
-        return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
+        return read_segment_times(
+            log,
+            terms.limits,
+            by_headers=log.is_last_segment,
+            with_offset=terms.with_offsets,
+            keeps_indexes=unit.offsets.keeps_indexes(unit.partition.next_base_offset(segment)),
+        )
 
 
 def _rows(
@@ -471,7 +485,7 @@ def _is_remote(configs: TopicConfigs) -> bool:
 _COLUMN = {name: number for number, name in enumerate(SEGMENT_RETENTION.names)}
 _OF_FUTURE = (
     "topic", "partition", "segment_base_offset", "largest_timestamp", "largest_timestamp_offset", "deletable_at",
-    "config_source",
+    "config_source", "modified",
 )  # fmt: skip
 #: What keeps a segment in spite of the topic's configs.
 _ODD_REASONS = ("future_timestamp", "high_watermark")
@@ -482,7 +496,8 @@ def until_words(deletable_at: int | None, config_source: str) -> str:
     if deletable_at is None:
         return "for ever"
     by = " by Kafka's default retention.ms" if "retention.ms=default" in config_source else ""
-    return f"until {iso_time(deletable_at)}{by}"
+    at = iso_time(deletable_at)
+    return f"until {'after the year 9999' if at.isdigit() else at}{by}"
 
 
 def is_held_back(row: Row) -> bool:
@@ -577,9 +592,13 @@ class Retention(msgspec.Struct):
         row = self.first_future
         if row is None:
             return ""
-        topic, number, base_offset, timestamp, offset, at, source = (row[_COLUMN[name]] for name in _OF_FUTURE)
+        topic, number, base_offset, timestamp, offset, at, source, modified = (
+            row[_COLUMN[name]] for name in _OF_FUTURE
+        )
         what = "A timestamp in the future keeps" if self.future_count == 1 else "Timestamps in the future keep"
         record = "a record" if offset is None else f"the record at offset {offset}"
+        if timestamp is None:
+            record, timestamp = "no timestamp counts, and its file", modified
         return (
             f"{what} {counted(self.future_count, 'segment')}, the first of them {topic}-{number} from offset "
             f"{base_offset} on: {record} has {iso_time(timestamp)}, which keeps it {until_words(at, source)}. "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,7 +147,10 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
             partition = _opened(target.path)
             found = _looked_up(partition, sought, guards.limits)
             is_found |= found.match is not None
-            _show(run, found, partition, sought, guards.limits, is_one_of_several=len(targets) > 1)
+            standing_of = partial(
+                _standing, partition, sought, [session.path(each) for each in where.paths], guards.limits
+            )
+            _show(run, found, partition, sought, guards.limits, standing_of, is_one_of_several=len(targets) > 1)
         if not is_found:
             run.condition(Condition.NOTHING_FOUND)
 
@@ -175,7 +180,14 @@ def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> LookupRe
 
 
 def _show(
-    run: Run, found: LookupResult, partition: Partition, sought: Sought, limits: Limits, *, is_one_of_several: bool
+    run: Run,
+    found: LookupResult,
+    partition: Partition,
+    sought: Sought,
+    limits: Limits,
+    standing_of: Callable[[], tuple[Assignment, int | None]],
+    *,
+    is_one_of_several: bool,
 ) -> None:
     if sought.explain:
         run.write(STEP, (step.row() for step in found.steps))
@@ -188,7 +200,7 @@ def _show(
     if sought.offset is not None and found.visibility is not None:
         from format.verbs.find.visibility import standing, visibility_sentence
 
-        assignment, node_id = of_replica = _standing(partition, sought, limits)
+        assignment, node_id = of_replica = standing_of()
         if match is not None:
             words = visibility_sentence(match, partition.name, assignment, node_id)
         else:
@@ -233,15 +245,18 @@ def _show_record(run: Run, match: FoundRecord, partition: Partition, values: Val
             run.finding(block)
 
 
-def _standing(partition: Partition, sought: Sought, limits: Limits) -> tuple[Assignment, int | None]:
-    """What the metadata says of the partition, and the node of the replica that was searched."""
+def _standing(
+    partition: Partition, sought: Sought, given: Sequence[Path], limits: Limits
+) -> tuple[Assignment, int | None]:
+    """What the newest metadata at the given paths says of the partition, and the node of the replica searched."""
     from format.state.cluster_context import Assignment, read_context
 
     if is_remote(partition.path) and sought.cluster.metadata is None:
         return Assignment(
             unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
         ), None
-    context = read_context([Target(partition.path)], sought.cluster.terms(limits))
+    around = [Target(each) for each in given if not is_remote(each)]  # other log directories of the node have it
+    context = read_context([Target(partition.path), *around], sought.cluster.terms(limits))
     return context.assignment_of(partition), context.node_id_of(partition)
 
 

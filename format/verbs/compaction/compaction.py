@@ -347,7 +347,7 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
             int(_number(configs.get("min.compaction.lag.ms").value, 0)),
             int(_number(configs.get("max.compaction.lag.ms").value, 2**63 - 1)),
         )
-        segments = [self._segment(partition, each, found) for each in partition.segments]
+        segments = [self._segment(unit, each, found) for each in partition.segments]
         range_ = cleanable(segments, log, limits, terms.now_ms)
         cleaned = damage = None
         to_clean = _to_clean(partition, range_)
@@ -366,13 +366,16 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
         found += [damage] if damage is not None else []
         return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs, damage)
 
-    def _segment(self, partition: Partition, segment: Segment, found: list[Finding]) -> CleanerSegment:
-        log = log_of_segment(partition, segment)
+    def _segment(self, unit: ConfiguredLog, segment: Segment, found: list[Finding]) -> CleanerSegment:
+        log = log_of_segment(unit.partition, segment)
         if log is None:
             return CleanerSegment(segment.base_offset, 0, -1)
         if log.is_last_segment:  # the active segment is not cleaned: its times do not matter
             return CleanerSegment(segment.base_offset, log_bytes(segment), -1)
-        times, findings = read_segment_times(log, self.terms.limits, by_headers=False, with_offset=False)
+        keeps_indexes = unit.offsets.keeps_indexes(unit.partition.next_base_offset(segment))
+        times, findings = read_segment_times(
+            log, self.terms.limits, by_headers=False, with_offset=False, keeps_indexes=keeps_indexes
+        )
         found += findings
         return CleanerSegment(
             segment.base_offset, log_bytes(segment), times.counted_ms, _first_timestamp(segment, self.terms.limits)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from format.kafka_uuid import ZERO_UUID
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
@@ -15,6 +16,10 @@ from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_word
 from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
+
+#: The ids of log directories that stand for none: not assigned yet, and not known after a migration; or for a lost one.
+_NO_DIRECTORIES = (ZERO_UUID, "AAAAAAAAAAAAAAAAAAAAAg")
+_LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 def older_nodes(evidence: Evidence) -> Iterator[Draft]:
@@ -70,8 +75,14 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         draft = replace(draft, node=", ".join(names[each.path] for each in behind))
         if result.kind == "diverged":
             yield replace(draft, sentence=_election(evidence, result))
-        elif behind and not evidence.is_live:
+        elif not evidence.is_live and any(each.node_id not in _being_added(result) for each in behind):
             yield replace(draft, code="replica-behind", sentence=_election(evidence, result))
+
+
+def _being_added(result: PartitionResult) -> set[int]:
+    """The nodes that a reassignment under way adds: they fetch what they lack, and do not count before."""
+    state = result.assignment.state
+    return set() if state is None else set(state.adding_replicas) - set(state.isr)
 
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:
@@ -134,12 +145,30 @@ def no_leaders(evidence: Evidence) -> Iterator[Draft]:
     for name, state in _partition_states(evidence):
         complete = {*state.isr, *(state.eligible_leader_replicas or ())}
         running = [each for each in state.replicas if each in active]
-        if state.leader >= 0 or not running or complete & active:
+        offline = _without_directory(evidence, state, complete & active)
+        if state.leader >= 0 or not running or complete & active != offline:
+            continue
+        if offline:
+            runs = "runs" if len(offline) == 1 else "run"
+            words = f"No leader: {named_nodes(sorted(offline))} {runs} on without the log directory that has it"
+            words += f", which went offline ({evidence.context.source_words})."
+            yield _of_metadata(evidence, "no-leader", name, words)
             continue
         words = f"No leader: {named_nodes(sorted(complete))}, which {'has' if len(complete) == 1 else 'have'} all "
         words += f"committed records, {are(len(complete))} down; {named_nodes(running)} "
         words += f"{'runs and lacks' if len(running) == 1 else 'run and lack'} records"
         yield _of_metadata(evidence, "no-leader", name, f"{words} ({evidence.context.source_words}).")
+
+
+def _without_directory(evidence: Evidence, state: PartitionState, node_ids: set[int]) -> set[int]:
+    """The brokers whose log directory with the partition is offline (server-common DirectoryId.isOnline)."""
+    image = evidence.context.image
+    offline = set()
+    for each in node_ids:
+        directory, online = state.directory_of(each), None if image is None else image.brokers[each].get("logDirs")
+        if directory == _LOST_DIRECTORY or (online and directory not in (None, *_NO_DIRECTORIES, *online)):
+            offline.add(each)
+    return offline
 
 
 def out_of_sync(evidence: Evidence) -> Iterator[Draft]:

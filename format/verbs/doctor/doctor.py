@@ -220,11 +220,18 @@ class DoctorRun:
 
         for item in diff(self.targets, context=self._context, limits=self.terms.limits, takes=differ):
             if isinstance(item, Finding):
-                if item.code == "topic-id-conflict":
+                if item.code == "topic-id-conflict" and not self._is_known(item):
                     report.later_findings.append(self._taken(item))
             elif isinstance(item, PartitionResult):
                 self.evidence.differences.append(item)
                 report.is_incomplete |= not item.is_complete
+
+    def _is_known(self, conflict: Finding) -> bool:
+        """Whether one of two topic ids is that of the metadata: the directory with the other one is told as stray."""
+        state, image, topic = self._context.state, self._context.image, conflict.location.topic
+        if state is None or state.is_damaged or image is None or topic is None:
+            return False
+        return image.topic_id(topic) in (conflict.expected, conflict.actual)
 
     def _transactions(self, report: Report) -> None:
         """The open transactions of partitions with transactional batches."""

@@ -201,7 +201,7 @@ def full_disks(evidence: Evidence) -> Iterator[Draft]:
         for each in evidence.partitions:
             if each.path.startswith(f"{path}/"):
                 name = f"{each.topic or each.path}{'' if each.mark is None else ' (-' + each.mark + ')'}"
-                sizes[name] = sizes.get(name, 0) + (each.size_bytes or 0)
+                sizes[name] = sizes.get(name, 0) + (each.log_size_bytes or 0)  # indexes are sparse
         total, free, own = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize, sum(sizes.values())
         is_its = log_dir.broker_lock.is_held or own >= _OWN_SHARE * total
         if status.f_fsid in seen or status.f_flag & os.ST_RDONLY or not is_its or free >= _FREE_SHARE * total:
@@ -219,7 +219,7 @@ def leftovers(evidence: Evidence) -> Iterator[Draft]:
     own: dict[str, int] = {}
     left: dict[str, list[tuple[int, str]]] = {}
     for each in evidence.partitions:
-        path, size = str(directory_of(each)), each.size_bytes or 0
+        path, size = str(directory_of(each)), each.log_size_bytes or 0  # without indexes, which are sparse
         own[path] = own.get(path, 0) + size
         if each.mark in ("delete", "stray"):
             left.setdefault(path, []).append((size, each.path))

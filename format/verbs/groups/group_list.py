@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -400,10 +400,12 @@ class GroupList:
     """Groups by name, and their offsets by topic and partition.
 
     ``group_count`` counts the listed groups without those that are dead, ``unknown_count`` the committed partitions of
-    all listed ones whose lag is not known.
+    all listed ones whose lag is not known. ``has_coordinator_of`` says whether the partition of __consumer_offsets that
+    holds a group was read: without it the state of a share group is not known.
     """
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: Read, has_coordinator_of: Callable[[str], bool] = lambda _: True) -> None:
+        self._has_coordinator_of = has_coordinator_of
         self._states = states = read.states
         self._keys = Keys.of(states)
         self._facts = group_facts(states, self._keys)
@@ -474,13 +476,14 @@ class GroupList:
             protocol, state = self._protocol_and_state(name, committed, pending)
             is_live = bool(facts.is_live[name])
             leader = states.texts.get(int(facts.leader_key[name])) if is_live else None
+            is_known = self._in_consumer_offsets[name] or self._has_coordinator_of(text_of(states.names[name]))
             hours = (last - first) / _MS_PER_HOUR
             yield (
                 text_of(states.names[name]),
                 protocol,
-                state,
+                state if is_known else None,
                 int(facts.generation[name]) if is_live else None,
-                int(facts.member_count[name]),
+                int(facts.member_count[name]) if is_known else None,
                 None if leader is None else text_of(leader),
                 committed,
                 int(self._lag[name]) if known else None,

@@ -177,7 +177,7 @@ class GroupsReading:
         # All groups of log directories are asked for, rather than those of chosen partitions.
         if not self._logs:
             words.append("there is no log of __consumer_offsets or __share_group_state at the paths")
-        elif any(target.kind is Kind.LOG_DIR for target in self._targets) and self.coordinators.missing:
+        elif any(target.kind is Kind.LOG_DIR for target in self._targets) and self.coordinators.is_lacking:
             words.append(self.coordinators.not_read())
         if self.replicas.left_out:
             (left, chosen), count = self.replicas.left_out[0], len(self.replicas.left_out)
@@ -195,7 +195,7 @@ class GroupsReading:
     def groups(self) -> GroupList:
         """The groups after everything was read."""
         self._read.states.complete()
-        return GroupList(self._read)
+        return GroupList(self._read, lambda group: self.coordinators.has(group))
 
 
 def _partition_of(place: Location) -> TopicPartition:

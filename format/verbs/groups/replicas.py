@@ -224,6 +224,16 @@ class Coordinators(msgspec.Struct, frozen=True):
         """The partition that holds a group, None where the number of partitions is not known."""
         return coordinator_partition(group, self.count) if self.count else None
 
+    @property
+    def is_lacking(self) -> bool:
+        """Whether a partition, or every one, is not at the paths."""
+        return bool(self.missing) or not self.read
+
+    def has(self, group: str) -> bool:
+        """Whether the partition that holds a group was read, as far as it is known."""
+        place = self.partition_of(group)
+        return bool(self.read) if place is None else place in self.read
+
     def unknown(self, groups: Iterable[str]) -> dict[str, str]:
         """The groups that may be in a partition that was not read, each with that partition in words."""
         found = {}
@@ -245,4 +255,5 @@ class Coordinators(msgspec.Struct, frozen=True):
 
     def not_read(self) -> str:
         """A note about the groups that the answer cannot have."""
-        return f"groups in {counted(len(self.missing), 'partition')} of {OFFSETS_TOPIC}: not at the paths"
+        which = counted(len(self.missing), "partition") if self.missing else "the partitions"
+        return f"groups in {which} of {OFFSETS_TOPIC}: not at the paths"

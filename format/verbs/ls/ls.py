@@ -121,20 +121,23 @@ def known_by(
 
 
 def _note(context: ClusterContext, log_dir: Path, listing: PartitionListing, topic_id: str | None) -> str | None:
-    """Why the directory is stray; None where it is not, or where the image may be incomplete."""
+    """Why the directory is stray or not served; None where it is served, or where the image may be incomplete."""
     metadata, image = context.state, context.image
     if metadata is None or image is None or image.problem is not None:
         return None
     if metadata.is_damaged or metadata.last_offset < 0:
         return None
+    node_id, number = context.node_id_at(log_dir), -1 if listing.partition is None else listing.partition
     if listing.topic_id is not None and listing.topic_id != topic_id:
-        if listing.topic_id in image.names:
-            return f"stray: its topic id is that of {image.names[listing.topic_id]}"
-        return "stray: the metadata log has no topic of its id"
+        if listing.topic_id not in image.names:
+            return "stray: the metadata log has no topic of its id"
+        # A broker goes by the id, and keeps a log that it has under another name (LogManager.isStrayReplica).
+        state = image.partitions.get((listing.topic_id, number))
+        result = "stray" if state is None or node_id not in (None, *state.replicas) else "not served"
+        return f"{result}: its topic id is that of {image.names[listing.topic_id]}"
     if topic_id is None:
         return "stray: the metadata log has no topic of its name"
-    node_id = context.node_id_at(log_dir)
-    state = image.partitions.get((topic_id, -1 if listing.partition is None else listing.partition))
+    state = image.partitions.get((topic_id, number))
     if node_id is not None and (state is None or node_id not in state.replicas):
         return f"stray: the metadata log does not assign it to node {node_id}"
     return None

@@ -19,6 +19,7 @@ from format.findings import Finding, Severity
 from format.layout import TRANSACTION_INDEX_SUFFIX
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.node.offsets import PartitionOffsets
 from format.node.partition import Segment
 from format.state.producers import ProducerState
 from format.timestamps import iso_time
@@ -134,6 +135,33 @@ def test_an_entry_in_no_batch_and_one_that_no_broker_writes(
     check = TimeIndexCheck(index, Location(str(path)))
     check.feed(table_of([row(10, -1, max_timestamp=APPENDED), row(12, -1, max_timestamp=APPENDED)]))
     assert [each.code for each in check.findings(None, is_closed=False)] == codes
+
+
+@pytest.mark.parametrize(("stopped_cleanly", "codes"), [(True, ["time-index-mismatch"]), (False, []), (None, [])])
+def test_a_clean_stop_completes_the_time_index_of_the_last_segment(
+    tmp_path: Path, stopped_cleanly: bool | None, codes: list[str]
+) -> None:
+    path = tmp_path / f"{0:020d}.timeindex"
+    path.write_bytes(time_index.write(([APPENDED], [0])))
+    check = TimeIndexCheck(time_index.read(path, 0), Location(str(path)))
+    check.feed(table_of([row(0, -1, max_timestamp=APPENDED), row(1, -1, max_timestamp=APPENDED + 5)]))
+    offsets = PartitionOffsets(is_clean_shutdown=stopped_cleanly)
+    assert [each.code for each in check.findings(None, is_closed=False, offsets=offsets)] == codes
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"), [(([APPENDED], [0]), "skip the segment"), (([], []), "later times may not be found")]
+)
+def test_what_a_broker_answers_by_a_time_index_that_ends_early(
+    tmp_path: Path, entries: tuple[list[int], list[int]], words: str
+) -> None:
+    path = tmp_path / f"{0:020d}.timeindex"
+    path.write_bytes(time_index.write(entries))
+    check = TimeIndexCheck(time_index.read(path, 0), Location(str(path)))
+    check.feed(table_of([row(0, -1, max_timestamp=APPENDED), row(1, -1, max_timestamp=APPENDED + 5)]))
+    (found,) = check.findings(None, is_closed=True)
+    assert words in found.message
+    assert " -1," not in found.message
 
 
 Entry = tuple[int, int, int, int]

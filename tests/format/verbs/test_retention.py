@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from format.timestamps import FUTURE_MARGIN_MS
-from format.verbs.retention import LogFacts, SegmentFacts, Verdict, judge
+from format.verbs.retention import LogFacts, SegmentFacts, Verdict, judge, until_words
 
 NOW = 1_000_000
 
@@ -105,3 +105,8 @@ def test_a_time_that_no_clock_reaches_is_never() -> None:
     assert reasons(verdicts) == ["future_timestamp", "preceding_segment"]
     assert [each.deletable_at for each in verdicts] == [None, None]
     assert reasons(judge(segments(50), log(retention_ms=2**63 - 1), 100)) == ["time"]
+
+
+def test_a_time_past_the_calendar_in_words() -> None:
+    assert until_words(253_502_304_400_000, "retention.ms=topic") == "until after the year 9999"
+    assert until_words(253_402_300_799_999, "retention.ms=topic") == "until 9999-12-31T23:59:59.999Z"

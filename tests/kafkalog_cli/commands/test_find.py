@@ -41,6 +41,15 @@ IN_ONE_REPLICA = (
 )
 
 
+def test_the_metadata_in_another_log_directory_of_the_node(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    first, second = (write_node(tmp_path / name, 1) for name in ("disk-1", "disk-2"))
+    write_metadata_log(first, replicas=(1,), isr=(1,))
+    write_segment(second / "orders-0", 0, [batch(0)])
+    for paths in ((first, second), (second, first)):
+        run = run_one(run_kafkalog_many, "find", "orders-0:0", *paths).check(0)
+        assert "while node 1 leads orders-0" in " ".join(run.stdout.split())
+
+
 def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     """One row, whichever way it was asked for; who sees the record is said of an offset."""
     partition = partition_of(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -54,6 +55,40 @@ def test_the_record_that_keeps_a_segment(kafkalog: Kafkalog, sample: Path) -> No
     assert [row["largest_timestamp_offset"] for row in rows] == [0, 1, 2, 3, 4]
     assert rows[2]["deletable_at"] == rows[2]["largest_timestamp"] + rows[2]["retention_ms"] + 1
     assert rows[2]["config_source"] == "cleanup.policy=default,retention.bytes=default,retention.ms=topic"
+
+
+@pytest.mark.parametrize("lost", [".timeindex", ".index", "content"])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_segment_without_its_times_goes_by_the_time_of_its_file(
+    kafkalog: Kafkalog, sample: Path, tmp_path: Path, lost: str, is_clean: bool
+) -> None:
+    node = tmp_path / "node-1"
+    shutil.copytree(sample / "node-1", node)
+    (node / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    (node / "recovery-point-offset-checkpoint").unlink(missing_ok=True)
+    if is_clean:
+        (node / ".kafka_cleanshutdown").touch()
+    log = min((node / "by-time-0").glob("*.log"))
+    os.utime(log, (4_000_000_000, 4_000_000_000))
+    for suffix in (".timeindex", ".index") if lost == ".index" else [".timeindex"]:
+        log.with_suffix(suffix).write_bytes(b"")
+        if lost != "content":
+            log.with_suffix(suffix).unlink()
+    row, *_ = kafkalog("--at", "2026-12-24", node / "by-time-0").check(0).rows("segment_retention")
+    is_by_file = is_clean and lost != ".index"  # without an .index a broker builds both
+    assert (row["largest_timestamp"] is None) == is_by_file
+    assert (row["retained_by"] == "future_timestamp") == is_by_file
+
+
+def test_the_time_of_a_file_that_lies_in_the_future(run_kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
+    node = tmp_path / "node-1"
+    shutil.copytree(sample / "node-1", node)
+    log = min((node / "by-time-0").glob("*.log"))
+    log.with_suffix(".timeindex").write_bytes(b"")
+    os.utime(log, (4_000_000_000, 4_000_000_000))
+    run = run_kafkalog("retention", "--at", "2026-12-24", node / "by-time-0").check(0)
+    words = "by-time-0 from offset 0 on: no timestamp counts, and its file has 2096-10-02T07:06:40.000Z, which keeps it"
+    assert f"{words} until 2096-10-02" in run.stdout
 
 
 def test_what_waits_for_a_replica_is_not_deleted_next(run_kafkalog: Kafkalog, data_dir: Path) -> None:

@@ -220,6 +220,17 @@ def test_replica_behind(tmp_path: Path) -> None:
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
 
 
+@pytest.mark.parametrize(("adding", "expected"), [((), ["replica-behind"]), ((1,), [])])
+def test_a_replica_that_a_reassignment_adds_is_not_behind(
+    tmp_path: Path, adding: tuple[int, ...], expected: list[str]
+) -> None:
+    nodes = [write_node(tmp_path / f"node-{each}", each, directory=f"directory-{each}") for each in (1, 2)]
+    write_metadata_log(nodes[1], replicas=(1, 2), isr=(2,), leader=2, adding=adding)
+    ModelReplica(plain(5), 15).write(nodes[0])
+    ModelReplica(plain(7), 21).write(nodes[1])
+    assert [each for each in codes(*nodes) if each.startswith("replica-")] == expected
+
+
 def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None:
     for name, count in (("now", 8), ("backup", 4)):
         node(tmp_path / name, {"orders-0": {0: batches(count)}}, marks={"orders-0": 3 * count})
@@ -435,6 +446,21 @@ def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pyte
     assert found.command == "kafkalog boot ."
 
 
+@pytest.mark.parametrize("right", [1, 2])
+def test_a_topic_that_was_made_again_accuses_only_the_older_directory(tmp_path: Path, right: int) -> None:
+    ids = {1: topic_id_of("orders" if right == 1 else "before"), 2: topic_id_of("before" if right == 1 else "orders")}
+    nodes = [write_node(tmp_path / f"node-{each}", each) for each in ids]
+    for each, log_dir in zip(ids, nodes, strict=True):
+        directory = ModelReplica(plain(5), 15).write(log_dir)
+        (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {ids[each]}\n")
+    controller = write_node(tmp_path / "controller", 3)
+    write_metadata_log(controller, replicas=(1, 2), isr=(1, 2))
+    made = diagnoses(*nodes, controller)
+    foreign = {each.code for each in made if each.code == "directory-foreign"}
+    stray = {Path(each.evidence_path or "").parent.name for each in made if each.code == "directory-stray"}
+    assert (foreign, stray) == (set(), {f"node-{3 - right}"})
+
+
 def test_a_log_is_no_stray_by_the_older_metadata_of_its_node_alone(tmp_path: Path) -> None:
     """A broker fetches what its metadata log lacks before it looks at its logs; tried with 4.4.0."""
     one = node(tmp_path / "node-1", {"orders-0": SOUND}, node_id=1, cluster_id="cluster-a")
@@ -454,6 +480,8 @@ def test_leftovers(tmp_path: Path) -> None:
     made = node(tmp_path / "node-1", {"orders-0": SOUND, "orders-1.0123456789abcdef0123456789abcdef-delete": SOUND})
     assert codes(made) == []
     log = made / "orders-1.0123456789abcdef0123456789abcdef-delete" / "00000000000000000012.log"
+    os.truncate(log.with_suffix(".index"), 80 * 2**20)  # preallocated: it takes no room
+    assert "leftovers" not in codes(made)
     os.truncate(log, 80 * 2**20)  # a hole
     assert "leftovers" in codes(made)
 

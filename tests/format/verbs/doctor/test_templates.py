@@ -146,6 +146,24 @@ def test_no_leader() -> None:
     assert of_cluster(PartitionState((1, 2), isr=(1,), leader=1), n1={}, n2={"fenced": True}) == []
 
 
+@pytest.mark.parametrize(
+    ("directory", "expected"),
+    [
+        ("gone", ["no-leader"]),
+        ("AAAAAAAAAAAAAAAAAAAAAQ", ["no-leader"]),  # lost
+        ("here", []),  # an election is under way
+        ("AAAAAAAAAAAAAAAAAAAAAA", []),
+        ("AAAAAAAAAAAAAAAAAAAAAg", []),
+    ],
+)
+def test_no_leader_as_a_log_directory_is_offline(directory: str, expected: list[str]) -> None:
+    state = PartitionState((1,), isr=(1,), leader=-1, directories=(directory,))
+    assert of_cluster(state, n1={"logDirs": ["here", "other"]}) == expected
+    assert of_cluster(state, n1={"logDirs": ["here"], "fenced": True}) == []
+    if directory == "gone":
+        assert of_cluster(state, n1={"logDirs": []}) == []  # before 3.7 no directory is known
+
+
 def test_replicas_out_of_sync() -> None:
     """Said only of replicas whose broker runs: that of a stopped broker is out of sync of course."""
     state = PartitionState((1, 2), isr=(1,), leader=1)
@@ -158,7 +176,8 @@ def test_replicas_out_of_sync() -> None:
 @pytest.mark.parametrize(("free", "expected"), [(1, ["disk-full"]), (10, [])])
 def test_disk_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, expected: list[str]) -> None:
     made = node(tmp_path / "node-1", {"orders-0": {0: [batch(0)]}})
-    size = sum(path.stat().st_size for path in (made / "orders-0").iterdir())
+    size = (made / "orders-0" / f"{0:020}.log").stat().st_size
+    os.truncate(made / "orders-0" / f"{0:020}.index", 800 * size)  # preallocated: it takes no room
     full = SimpleNamespace(f_fsid=1, f_flag=0, f_frsize=1, f_blocks=100 * size, f_bavail=free * size)
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     assert codes(made) == []  # the logs are a hundredth of it, and no broker runs

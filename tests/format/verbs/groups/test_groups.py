@@ -493,6 +493,17 @@ def test_records_of_a_share_group_are_those_of_both_topics(five_hundred: Answer)
     assert share == {name: counts[name] for name in share}
 
 
+def test_the_state_of_a_share_group_is_not_known_without_its_coordinator(tmp_path: Path) -> None:
+    """The members are in __consumer_offsets, which another log directory of the node may have."""
+    for log in (DATA_DIR / "groups/node-1").glob("__share_group_state-*"):
+        shutil.copytree(log, tmp_path / log.name)
+    answer = Answer(tmp_path)
+    with_offsets = [row for row in answer.groups.values() if row["committed_partitions"]]
+    assert with_offsets
+    assert {(row["state"], row["member_count"]) for row in with_offsets} == {(None, None)}
+    assert "groups in the partitions of __consumer_offsets: not at the paths" in answer.not_checked
+
+
 @pytest.mark.parametrize(("count", "more"), [(1, ""), (3, ""), (4, " 1 other group was deleted before.")])
 def test_deleted_groups_are_named_with_the_time(tmp_path: Path, count: int, more: str) -> None:
     records = [commit(f"g{number}", 0, offset) for number in range(count) for offset in (5, None)]

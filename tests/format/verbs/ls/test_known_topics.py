@@ -41,7 +41,7 @@ def test_ids_and_configs_come_from_the_metadata_log(data_dir: Path, tmp_path: Pa
 def test_what_does_not_belong(data_dir: Path, tmp_path: Path) -> None:
     node = node_of(data_dir, tmp_path / "node")
     orders = node / "orders-0"
-    for name in ("orders-9", "gone-0", "users-1", "payments-0"):
+    for name in ("orders-9", "gone-0", "users-1", "users-9", "payments-0"):
         shutil.copytree(orders, node / name)
     (node / "gone-0" / "partition.metadata").unlink()
     (node / "payments-0" / "partition.metadata").write_text("version: 0\ntopic_id: ng9J8Mr_Tt-BCh-nUsouDA\n")
@@ -49,7 +49,8 @@ def test_what_does_not_belong(data_dir: Path, tmp_path: Path) -> None:
     assert notes["orders-0"] is None
     assert notes["orders-9"] == "stray: the metadata log does not assign it to node 1"
     assert notes["gone-0"] == "stray: the metadata log has no topic of its name"
-    assert notes["users-1"] == "stray: its topic id is that of orders"
+    assert notes["users-1"] == "not served: its topic id is that of orders"  # which has a partition 1 on this node
+    assert notes["users-9"] == "stray: its topic id is that of orders"
     assert notes["payments-0"] == "stray: the metadata log has no topic of its id"
 
 
