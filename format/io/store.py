@@ -122,14 +122,21 @@ def has_listings(path: str | os.PathLike[str]) -> bool:
 CALLS_AT_ONCE = 16
 
 
-def map_in_threads(call: Callable[[ItemT], ValueT], items: Iterable[ItemT]) -> Iterator[ValueT]:
-    """The results of a call for each item, in order. The calls for the next items run already."""
-    threads = ThreadPoolExecutor(CALLS_AT_ONCE, "near")
+def processor_count() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def map_in_threads(
+    call: Callable[[ItemT], ValueT], items: Iterable[ItemT], count: int = CALLS_AT_ONCE
+) -> Iterator[ValueT]:
+    """The results of a call for each item, in order. The calls for the next items run already, ``count`` at once."""
+    threads = ThreadPoolExecutor(count, "near")
     try:
         waiting: deque[Future[ValueT]] = deque()
         for item in items:
             waiting.append(threads.submit(call, item))
-            if len(waiting) > CALLS_AT_ONCE:
+            if len(waiting) > count:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

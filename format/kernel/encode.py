@@ -60,7 +60,15 @@ def join_fields(out: Room, ends: Words, buffer: Bytes, starts: Row, lengths: Row
     """Write ``buffer[start : start + length]`` for each row, and where it ends in ``out``; return where the last does.
 
     A negative length is one of 0. Returns -1 at the first field outside the buffer, or for which ``out`` has no room.
+    Other threads run meanwhile.
     """
+    turn = end_turn()
+    end = _join_fields(out, ends, buffer, starts, lengths)
+    take_turn(turn)
+    return end
+
+
+def _join_fields(out: Room, ends: Words, buffer: Bytes, starts: Row, lengths: Row) -> int:
     source = bytes_at(buffer)
     target = room_at(out)
     size = len(buffer)

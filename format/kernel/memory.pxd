@@ -163,6 +163,10 @@ cdef extern from *:
                              size_t readable) noexcept nogil
     void* memmem(const void* source, size_t source_bytes, const void* wanted, size_t wanted_bytes) noexcept nogil
 
+cdef extern from *:
+    void* end_turn "PyEval_SaveThread" () noexcept
+    void take_turn "PyEval_RestoreThread" (void* turn) noexcept
+
 cdef enum:
     PIECE_BYTES = 32
 

@@ -22,9 +22,11 @@ __all__ = (
     "copy_bytes",
     "copy_escaped",
     "copy_piece",
+    "end_turn",
     "find_bytes",
     "room_at",
     "same_bytes",
+    "take_turn",
     "words_at",
 )
 
@@ -54,6 +56,15 @@ def room_at(view: Room) -> Room:
 def words_at(view: Words) -> Words:
     """The unsigned 32-bit words of a view, to read."""
     return view
+
+
+def end_turn() -> object:
+    """Let other threads run Python until ``take_turn`` gets the result; meanwhile only C may run."""
+    return None
+
+
+def take_turn(turn: object) -> None:
+    """Wait until this thread may run Python again."""
 
 
 def bring_near(source: Bytes, start: int, end: int) -> None:

@@ -1,6 +1,6 @@
 # The C types of records.py.
 cimport cython
-from format.kernel.memory cimport bytes_at
+from format.kernel.memory cimport bytes_at, end_turn, take_turn
 from format.kernel.numbers cimport read_i32, read_i64, read_varint, MAX_I64, MIN_I64
 from format.kernel.tables cimport R_BATCH, R_OFFSET, R_TIMESTAMP, R_ATTRIBUTES, R_START, R_SIZE, R_KEY_START
 from format.kernel.tables cimport R_KEY_LENGTH, R_VALUE_START, R_VALUE_LENGTH, R_HEADERS_START, R_HEADER_COUNT, S_BATCH
@@ -13,6 +13,11 @@ cdef int _ERROR_LENGTH_VARINT, _ERROR_LENGTH, _ERROR_PAST_BATCH, _ERROR_VARINT, 
 cdef int _ERROR_VALUE, _ERROR_HEADER_COUNT, _ERROR_HEADER_KEY, _ERROR_HEADER_VALUE, _ERROR_LEFT_OVER, _ERROR_OFFSET
 cdef int _ERROR_TIMESTAMP, _ERROR_MESSAGE_CUT, _ERROR_MESSAGE_SIZE, _ERROR_MESSAGE_MAGIC
 
+@cython.locals(row=cython.Py_ssize_t, turn=cython.p_void)
+cpdef Py_ssize_t index_records(const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t first,
+                               Py_ssize_t last, long long[:, ::1] table, Py_ssize_t first_row,
+                               long long[:, ::1] results)
+
 @cython.locals(row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, span=cython.Py_ssize_t, batch=cython.longlong,
                at=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.Py_ssize_t, start=cython.Py_ssize_t,
                error_at=cython.Py_ssize_t, count=cython.longlong, base_offset=cython.longlong,
@@ -22,9 +27,9 @@ cdef int _ERROR_TIMESTAMP, _ERROR_MESSAGE_CUT, _ERROR_MESSAGE_SIZE, _ERROR_MESSA
                key_length=cython.longlong, key_start=cython.Py_ssize_t, value_length=cython.longlong,
                value_start=cython.Py_ssize_t, header_count=cython.longlong, headers_start=cython.Py_ssize_t,
                header=cython.longlong, part_length=cython.longlong, source=cython.p_const_uchar)
-cpdef Py_ssize_t index_records(const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t first,
-                               Py_ssize_t last, long long[:, ::1] table, Py_ssize_t first_row,
-                               long long[:, ::1] results)
+cdef Py_ssize_t _index_spans(const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t first,
+                             Py_ssize_t last, long long[:, ::1] table, Py_ssize_t first_row,
+                             long long[:, ::1] results) noexcept nogil
 
 @cython.locals(shift=cython.int, low=cython.longlong, high=cython.longlong, half=cython.longlong, byte=cython.longlong)
 cdef (long long, Py_ssize_t) _read_varlong(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil

@@ -54,8 +54,17 @@ def index_records(
     Nothing is copied: a row holds where each field is in the buffer. ``results[i]`` gets the result of span i
     (RESULT_COLUMNS): an error number (RECORD_ERRORS), the index of the error, the number of records read, and the index
     after the last of them. A span stops at its first error, at its record count, or when the table is full (no error,
-    but fewer records). Returns the number of the row after the last one written.
+    but fewer records). Returns the number of the row after the last one written. Other threads run meanwhile.
     """
+    turn = end_turn()
+    row = _index_spans(buffer, spans, first, last, table, first_row, results)
+    take_turn(turn)
+    return row
+
+
+def _index_spans(
+    buffer: Bytes, spans: Table, first: int, last: int, table: Table, first_row: int, results: Table
+) -> int:
     source = bytes_at(buffer)
     row = first_row
     capacity = len(table)

@@ -453,7 +453,8 @@ def _v2_tables(
     if not table.codec.any():
         yield from _Spans(chunk.table, group.rows, table, buffer, starts, ends, where).tables([])
         return
-    joined, part_ends = bytearray(), [0]
+    joined: bytes | bytearray = bytearray()
+    part_ends = [0]
     problems: list[RecordProblem] = []
     first = 0
     columns = zip(table.codec.tolist(), starts.tolist(), ends.tolist(), strict=True)
@@ -466,16 +467,19 @@ def _v2_tables(
                 place = batch_location(where, table, number)
                 problems.append(RecordProblem(int(group.rows[number]), located(error, place)))
                 part = b""
-        joined += part
+        if not joined and len(part) >= _PORTION_BYTES and isinstance(part, bytes):
+            joined = part  # large, and not copied
+        else:
+            joined += part
         part_ends.append(len(joined))
         if len(joined) < _PORTION_BYTES and number + 1 < len(table):
             continue
         edges, rows = np.array(part_ends, np.int64), slice(first, number + 1)
-        content = memoryview(joined)
-        joined, part_ends, first = bytearray(), [0], number + 1
+        content, joined, part = memoryview(joined), bytearray(), b""
         spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), content, edges[:-1], edges[1:], where)
         yield from spans.tables(problems)
-        problems = []
+        part_ends, first, problems = [0], number + 1, []
+        del content, spans  # before more is decompressed
 
 
 class _Spans:

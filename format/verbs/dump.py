@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,7 +16,9 @@ from msgspec.structs import replace
 from format.checks.records import reading_findings
 from format.columns import DECODED_NAMES, RowSchema, record_schema
 from format.decoding.decoder import Decoding
+from format.errors import KafkaLogError
 from format.findings import Finding
+from format.io.store import map_in_threads, processor_count
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind
@@ -41,12 +44,21 @@ from format.verbs.find.find import find_max_timestamp
 from format.verbs.groups.replicas import log_end_of
 from format.verbs.txns.partition_transactions import logs_below
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 #: The size of a chunk, whose rows are yielded together.
 DUMP_CHUNK_BYTES = MIB
 _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 _Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
 _MOST_NAMED = 4
+#: The bytes of Arrow that a thread makes of a chunk before they are asked for.
+_AHEAD_BYTES = 8 * MIB
+#: Of batches that are larger when decompressed, several at once take too much memory.
+_LARGE_BYTES = 32 * MIB
+#: What makes the blocks of a chunk when it is called.
+_Later = Callable[[], Iterator[RowBlock | Finding]]
 
 
 class DumpTerms(msgspec.Struct, frozen=True):
@@ -110,31 +122,53 @@ class DumpScan(msgspec.Struct, frozen=True):
         return in_lines(blocks, self.text, opened.room)
 
     def _blocks(self, opened: OpenedRange) -> Iterator[RowBlock | Finding]:
-        terms, log = self.terms, opened.log
-        schema, selection = record_schema(terms.extra_columns), terms.selection
         for item in selected_chunks(opened, self.needs):
             if isinstance(item, Finding):
                 yield item
-            elif not terms.records:
-                if item.selected.any():
-                    table = item.chunk.table
-                    yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
-            elif terms.are_in_headers(item):
-                for records in records_of_headers(item.chunk.table.rows(item.readable)):
-                    yield record_block(records, item.location, schema, log.log_start_offset)
             else:
-                for records in record_tables(
-                    item.chunk, which=item.readable, limits=terms.limits, location=item.location
-                ):
-                    yield from reading_findings(records, item.location)
-                    if not selection.is_everything:
-                        is_selected = selection.records(records) & (records.offset >= item.least_offset)
-                        records = records.rows(np.flatnonzero(is_selected))
-                    if len(records):
-                        yield record_block(records, item.location, schema, log.log_start_offset)
+                yield from self.blocks_of(item, opened.log)
+
+    def blocks_of(self, item: LogChunk, log: LogUnit) -> Iterator[RowBlock | Finding]:
+        """The blocks of a chunk, not decoded, and findings; they depend on nothing but the chunk."""
+        terms = self.terms
+        schema, selection = record_schema(terms.extra_columns), terms.selection
+        if not terms.records:
+            if item.selected.any():
+                table = item.chunk.table
+                yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
+        elif terms.are_in_headers(item):
+            for records in records_of_headers(item.chunk.table.rows(item.readable)):
+                yield record_block(records, item.location, schema, log.log_start_offset)
+        else:
+            for records in record_tables(item.chunk, which=item.readable, limits=terms.limits, location=item.location):
+                yield from reading_findings(records, item.location)
+                if not selection.is_everything:
+                    is_selected = selection.records(records) & (records.offset >= item.least_offset)
+                    records = records.rows(np.flatnonzero(is_selected))
+                if len(records):
+                    yield record_block(records, item.location, schema, log.log_start_offset)
 
     def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
         """The same blocks."""
+        return parts
+
+
+class _LaterScan(msgspec.Struct, frozen=True):
+    """dump as a scan that reads chunks, whose blocks are made later."""
+
+    terms: DumpTerms
+
+    @property
+    def needs(self) -> Needs:
+        return DumpScan(self.terms).needs
+
+    def parts(self, opened: OpenedRange) -> Iterator[_Later | Finding]:
+        """What makes the blocks of each chunk of a range, and findings."""
+        for item in selected_chunks(opened, self.needs):
+            yield item if isinstance(item, Finding) else partial(DumpScan(self.terms).blocks_of, item, opened.log)
+
+    def fold(self, log: LogUnit, parts: LogParts[_Later | Finding]) -> Iterator[_Later | Finding]:
+        """The same parts."""
         return parts
 
 
@@ -158,6 +192,74 @@ def dumped_rows(
     for block in scan_logs(DumpScan(terms), logs, advance=advance, may_stop=may_stop):
         if not isinstance(block, LineBlock):
             yield block
+
+
+def dumped_batches(
+    target: Target,
+    terms: DumpTerms,
+    make: Callable[[RowBlock], Iterable[pa.RecordBatch]],
+    *,
+    advance: Advance = no_progress,
+) -> Iterator[pa.RecordBatch | Finding]:
+    """What ``make`` makes of the blocks of ``dumped_rows`` for logs, and findings, in the same order.
+
+    If records are read and nothing of them is decoded, each processor has a thread, which reads the records of another
+    chunk and calls ``make``.
+    """
+    count = processor_count()
+    if count == 1 or not terms.records or terms.decoding is not None or terms.decodes_internal:
+        for item in dumped_rows(target, terms, advance=advance):
+            yield from _made(item, make)
+        return
+    parts = scan_logs(_LaterScan(terms), logs_below(target, terms.selection, terms.limits), advance=advance)
+    for first, rest in map_in_threads(_Ahead(make).begun, _with_error(parts), count):
+        yield from first
+        yield from rest
+
+
+def _made(
+    item: RowBlock | Finding, make: Callable[[RowBlock], Iterable[pa.RecordBatch]]
+) -> Iterable[pa.RecordBatch | Finding]:
+    return (item,) if isinstance(item, Finding) else make(item)
+
+
+class _Ahead:
+    """The making of Arrow in threads, before it is asked for. Once a batch was large, nothing is begun any more."""
+
+    def __init__(self, make: Callable[[RowBlock], Iterable[pa.RecordBatch]]) -> None:
+        self._make = make
+        self._has_large = False
+
+    def begun(
+        self, part: _Later | Finding | KafkaLogError
+    ) -> tuple[list[pa.RecordBatch | Finding], Iterator[pa.RecordBatch | Finding]]:
+        """What is made of a part: the first batches, up to a size, and what makes the others. Raises a part's error."""
+        if isinstance(part, KafkaLogError):
+            raise part
+        made = self._made(part)
+        first: list[pa.RecordBatch | Finding] = []
+        size_bytes = 0
+        while size_bytes < _AHEAD_BYTES and not self._has_large:
+            each = next(made, None)
+            if each is None:
+                break
+            first.append(each)
+            size_bytes += 0 if isinstance(each, Finding) else each.nbytes
+        return first, made
+
+    def _made(self, part: _Later | Finding) -> Iterator[pa.RecordBatch | Finding]:
+        for item in (part,) if isinstance(part, Finding) else part():
+            if isinstance(item, RowBlock) and len(item.record_table.buffer) > _LARGE_BYTES:
+                self._has_large = True
+            yield from _made(item, self._make)
+
+
+def _with_error(parts: Iterator[_Later | Finding]) -> Iterator[_Later | Finding | KafkaLogError]:
+    """The parts, and the error that ends them, for its place behind what is made of them."""
+    try:
+        yield from parts
+    except KafkaLogError as error:
+        yield error
 
 
 def _decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:

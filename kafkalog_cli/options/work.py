@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import msgspec
@@ -10,6 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from format.io.session import Session
+from format.io.store import processor_count
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import POSITIVE, SIZE, parse_rate, shown
@@ -86,7 +86,7 @@ class Sharing(msgspec.Struct, frozen=True):
             return 1
         if self.jobs is not None:
             return self.jobs
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return processor_count()
 
 
 class Pacing(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.finding_list import FindingList
 from kafkalog_cli.render.folding import NO_BREAK, folded_line
 from kafkalog_cli.render.records import Highlight, RecordBlocks, RecordRows
-from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable
+from kafkalog_cli.render.text import CELL_WRITERS, cell_width, escape_bytes, printable, widest
 
 
 class ShownColumns(msgspec.Struct, frozen=True):
@@ -149,7 +149,9 @@ class TableRenderer:
                     self._draw()
                     self._begin(schema)
                 self._partitions.add(partition)
-            self._needed.update(name for name, at in deciding if is_telling(name, row[at]))
+            for name, at in deciding:
+                if is_telling(name, row[at]):
+                    self._needed.add(name)
             cells = ["-" if row[at] is None else cell(row[at]) for at, _column, cell in self._candidates]
             self._rows.append(cells)
             self._held_characters += sum(map(len, cells))
@@ -259,7 +261,7 @@ class TableRenderer:
         partitions, self._partitions = self._partitions, set()
         columns = [column for _at, column, _cell in self._candidates]
         full = [
-            max(cell_width(column.name), *map(cell_width, cells))
+            max(cell_width(column.name), widest(cells))
             for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
         ]
         has_header = not self._shown
@@ -377,19 +379,22 @@ class TableRenderer:
         """The lines of rows below each other; each cell in as many lines as it needs."""
         shown = [columns[at] for at in self._shown]
         if has_header:
-            cells = [_filled(column.name, width, column) for column, width in zip(shown, widths, strict=True)]
+            cells = [_filled(column, [column.name], width)[0] for column, width in zip(shown, widths, strict=True)]
             yield self._styled((" " * _GAP).join(cells).rstrip(), "1")
-        for row in rows:
-            folded = [
-                self._cell_lines(columns[at], row[at], width) for at, width in zip(self._shown, widths, strict=True)
-            ]
-            for parts in zip_longest(*folded, fillvalue=""):
-                cells = []
-                for column, part, width in zip(shown, parts, widths, strict=True):
-                    style = _STYLES.get(column.name, {}).get(part)
-                    cell = _filled(part, width, column)
-                    cells.append(self._styled(cell, style) if style else cell)
-                yield (" " * _GAP).join(cells)
+        lines: Iterable[Sequence[str]] = ([row[at] for at in self._shown] for row in rows)
+        if self._fold_width is not None:
+            lines = (
+                parts
+                for row in lines
+                for parts in zip_longest(*map(self._cell_lines, shown, row, widths), fillvalue="")
+            )
+        filled = []
+        for column, parts, width in zip(shown, zip(*lines, strict=True), widths, strict=True):
+            cells = _filled(column, parts, width)
+            if styles := _STYLES.get(column.name):
+                cells = [self._styled(cell, styles.get(part, "")) for part, cell in zip(parts, cells, strict=True)]
+            filled.append(cells)
+        yield from map((" " * _GAP).join, zip(*filled, strict=True))
 
     def _cell_lines(self, column: Column, cell: str, width: int) -> list[str]:
         """The lines of a cell: a name is cut in the middle, and anything else is folded."""
@@ -414,12 +419,12 @@ class TableRenderer:
                 yield from (" " * indent + line for line in lines[1:])
 
     def _styled(self, text: str, style: str) -> str:
-        return f"\x1b[{style}m{text}\x1b[0m" if self._is_coloured else text
+        return f"\x1b[{style}m{text}\x1b[0m" if style and self._is_coloured else text
 
 
 def _least(column: Column, cells: Sequence[str]) -> int:
     """The least width of a column: of a cut name, of the longest word, or of all of a number."""
-    full = max(cell_width(column.name), *map(cell_width, cells))
+    full = max(cell_width(column.name), widest(cells))
     if column.type not in _FOLDED:
         return full
     if column.name in _NAMES:
@@ -430,10 +435,10 @@ def _least(column: Column, cells: Sequence[str]) -> int:
     return min(full, max(least, _LEAST_WORDS_WIDTH, cell_width(column.name)))
 
 
-def _filled(cell: str, width: int, column: Column) -> str:
-    """A cell in its width, numbers to the right."""
-    width += len(cell) - cell_width(cell)
-    return cell.rjust(width) if column.type in _RIGHT else cell.ljust(width)
+def _filled(column: Column, cells: Sequence[str], width: int) -> list[str]:
+    """Cells of a column in its width, numbers to the right."""
+    filled = str.rjust if column.type in _RIGHT else str.ljust
+    return [filled(cell, width if cell.isascii() else width + len(cell) - cell_width(cell)) for cell in cells]
 
 
 def cut_in_middle(name: str, width: int) -> str:

@@ -128,6 +128,11 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
+def widest(texts: Sequence[str]) -> int:
+    """The largest ``cell_width`` of some texts."""
+    return max(map(len if "".join(texts).isascii() else cell_width, texts))
+
+
 _BARE = re.compile(r"[A-Za-z0-9_./:@%+,-]+")
 
 
@@ -221,6 +226,8 @@ def logfmt_bytes(value: bytes | Mapping[str, Any]) -> str:
 
 def cell_bytes(value: bytes | Mapping[str, Any]) -> str:
     """Bytes as a cell; a decoded object as JSON."""
+    if isinstance(value, bytes):
+        return escape_bytes(value)
     return json_value(value) if isinstance(value, Mapping) else escape_bytes(bytes(value))
 
 

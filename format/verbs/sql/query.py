@@ -1,7 +1,8 @@
 """The engine: DataFusion over the tables, which it asks for columns and rows by Arrow's interface of data sets.
 
 DataFusion passes the columns that a query needs and the conditions on them to the data set, which reads no others. It
-asks for no order, but there is one reader and one partition, so that rows come in log order where nothing sorts them.
+asks for no order, but there is one partition, whose batches come in log order whichever threads read them, so that
+rows do where nothing sorts them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,10 @@ from format.findings import Finding
 from format.limits import MIB
 from format.location import Location
 from format.rows.arrow_columns import batch_with_times, block_batches, rows_batch, schema_with_times
-from format.rows.record_rows import RowBlock
 from format.verbs.sql.functions import json_values, sizes, texts
 from format.verbs.sql.narrowing import Narrowing
 from format.verbs.sql.statements import Statement, check_sampling, error_of
-from format.verbs.sql.tables import TABLES, Item, Sources, Table, TableScan
+from format.verbs.sql.tables import TABLES, Sources, Table, TableScan
 
 __all__ = ["Answer", "Database", "Notes", "Sources"]
 
@@ -107,14 +107,15 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
         try:
             narrowing = Narrowing(self._schema, condition)
             needed = narrowing.columns | set(names)
+            made = [name for name in self._schema.names if name in needed]
             scan = TableScan(
                 self._sources,
                 frozenset(needed),
                 narrowing,
                 notes.not_checked,
                 lambda found: notes.found(found, is_row=True),
+                partial(block_batches, columns=made),
             )
-            made = [name for name in self._schema.names if name in needed]
             schema = pa.schema([self._schema.field(name) for name in made])
 
             def made_batches() -> Iterator[pa.RecordBatch]:
@@ -122,7 +123,8 @@ class _Dataset(ds.Dataset):  # type: ignore[misc]
                     if isinstance(item, Finding):
                         notes.found(item)
                     else:
-                        yield from _arrow_batches(item, self._table, made)
+                        batch = rows_batch(self._table.schema, item) if isinstance(item, list) else item
+                        yield batch.select(made)
 
             yield from _joined(
                 made_batches(), lambda batch: narrowing.select(batch_with_times(batch, schema)).select(names)
@@ -140,15 +142,6 @@ class _Scanner:
     def __init__(self, dataset: _Dataset, names: list[str], condition: pc.Expression | None) -> None:
         self.projected_schema = pa.schema([dataset.schema.field(name) for name in names])
         self.to_batches = partial(dataset.read, names, condition)
-
-
-def _arrow_batches(item: Item, table: Table, names: list[str]) -> Iterator[pa.RecordBatch]:
-    if isinstance(item, RowBlock):
-        yield from block_batches(item, names)
-    elif isinstance(item, list):
-        yield rows_batch(table.schema, item).select(names)
-    elif isinstance(item, pa.RecordBatch):
-        yield item.select(names)
 
 
 def _joined(

@@ -43,7 +43,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.dump import DumpTerms, dumped_rows
+from format.verbs.dump import DumpTerms, dumped_batches
 from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, Range
 
 _PATH = EXTRA_RECORD_COLUMNS[0]
@@ -75,7 +75,8 @@ class Sources(msgspec.Struct, frozen=True):
 class TableScan(msgspec.Struct, frozen=True):
     """One reading of a table: the columns that are asked for or compared, and the rows that its filter can select.
 
-    ``note`` is called with what was not checked, ``judge`` with findings that are rows.
+    ``note`` is called with what was not checked, ``judge`` with findings that are rows, ``make`` with blocks, in any
+    thread, for their columns as Arrow.
     """
 
     sources: Sources
@@ -83,6 +84,7 @@ class TableScan(msgspec.Struct, frozen=True):
     narrowing: Narrowing
     note: Callable[[str], None]
     judge: Callable[[Finding], None]
+    make: Callable[[RowBlock], Iterable[pa.RecordBatch]]
 
     def targets(self) -> Iterator[Target | Finding]:
         """The targets, or those of their partitions whose topic and number the filter can select, and findings."""
@@ -115,8 +117,8 @@ class TableScan(msgspec.Struct, frozen=True):
         return [left[number][0] for number in self.narrowing.allowed(values)]
 
 
-#: What a table gives: rows as a block, a list or Arrow, and findings.
-Item: TypeAlias = "RowBlock | list[Row] | pa.RecordBatch | Finding"
+#: What a table gives: rows as a list or Arrow, and findings.
+Item: TypeAlias = "list[Row] | pa.RecordBatch | Finding"
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -151,7 +153,7 @@ def _selection(offsets: Range, times: Range) -> Selection:
     )
 
 
-def _dumped(scan: TableScan, terms: DumpTerms, selections: Sequence[Selection]) -> Iterator[RowBlock | Finding]:
+def _dumped(scan: TableScan, terms: DumpTerms, selections: Sequence[Selection]) -> Iterator[pa.RecordBatch | Finding]:
     """The rows of the targets in log order, and findings; several ranges of a log can meet the same damage."""
     for target in scan.targets():
         if isinstance(target, Finding):
@@ -164,7 +166,8 @@ def _dumped(scan: TableScan, terms: DumpTerms, selections: Sequence[Selection]) 
             parts = (Target(each.path, Kind.PARTITION, target.surroundings) for each in target.partitions())
         for part in parts:
             for selection in selections:
-                yield from dumped_rows(part, replace(terms, selection=selection), advance=scan.sources.advance)
+                selected = replace(terms, selection=selection)
+                yield from dumped_batches(part, selected, scan.make, advance=scan.sources.advance)
 
 
 def _records(scan: TableScan) -> Iterator[Item]:
@@ -188,8 +191,8 @@ def _batches(scan: TableScan) -> Iterator[Item]:
     if not checks_crcs:
         scan.note("the CRCs of batches: select crc_valid")
     terms = DumpTerms(limits=scan.sources.limits, checks_crcs=checks_crcs)
-    for item in _dumped(scan, terms, [_selection(offsets, times)]):
-        yield item if isinstance(item, Finding) else replace(item, schema=BATCHES)
+    with_path = replace(scan, make=lambda block: scan.make(replace(block, schema=BATCHES)))
+    yield from _dumped(with_path, terms, [_selection(offsets, times)])
 
 
 def _index_entries(scan: TableScan) -> Iterator[Item]:
