@@ -156,6 +156,21 @@ def test_records_of_a_repeated_batch_are_read_once(tmp_path: Path, range_bytes: 
     assert said and all(each.startswith("offset-not-increasing: ") for each in said)  # noqa: PT018
 
 
+@pytest.mark.parametrize("has_index", [False, True])
+def test_no_task_begins_in_a_copy_of_batches(tmp_path: Path, has_index: bool) -> None:
+    """A task that begins there would not know that the records were read before."""
+    contents = batches(40)
+    log = write_segment(tmp_path / "t-0", 0, [*contents[:30], *contents[5:30], *contents[30:]])
+    size = len(contents[0])
+    if has_index:  # with entries of the copy
+        offsets = [*range(30), *range(5, 30), *range(30, 40)]
+        entries = (struct.pack(">ii", 3 * number + 2, size * at) for at, number in enumerate(offsets))
+        log.with_suffix(".index").write_bytes(b"".join(entries))
+    for range_bytes in ("200", "500", "1500"):
+        found = _offsets(tmp_path / "t-0", rangeBytes=range_bytes)
+        assert found == {"t-0": list(range(120))}, range_bytes
+
+
 def test_directories_that_no_consumer_reads(tmp_path: Path) -> None:
     names = ["t-0", *(f"t-0.{'ab' * 16}-{mark}" for mark in ("delete", "future", "stray"))]
     for number, name in enumerate(names):
