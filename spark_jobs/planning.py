@@ -25,7 +25,7 @@ import lz4.block
 import msgspec
 from msgspec.structs import replace
 
-from format.errors import KafkaLogError
+from format.errors import InputError, KafkaLogError
 from format.files.meta_properties import node_id_in
 from format.findings import Finding, finding
 from format.io.read_policy import keep_freed_memory
@@ -40,6 +40,7 @@ from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.scan.selection import CommittedView
+from format.wording import counted
 
 ValueT = TypeVar("ValueT")
 
@@ -49,6 +50,8 @@ _IN_A_GROUP = 128
 SMALLEST_RANGE_BYTES = 64 * MIB
 LARGEST_RANGE_BYTES = 1024 * MIB
 _WANTED_RANGES = 50_000
+#: A job of ranges of a given size has at most so many: the driver would be busy with tasks that read hardly anything.
+_MOST_RANGES = 200_000
 #: Small items are put together until a task has this many bytes, or so many items: the more, the fewer cores there are.
 #: A task takes the JVM and its worker some 100 ms of processor time besides its work.
 SMALLEST_TASK_BYTES = 4 * MIB
@@ -447,13 +450,14 @@ class _Waiting:
     """Units that were sized and are not planned yet, packed."""
 
     def __init__(self, units: Iterable[SizedUnit]) -> None:
-        self.count = self.total_bytes = 0
+        self.count = self.total_bytes = self.bytes_to_cut = 0
         self.units = PackedStream(self._counted(units))
 
     def _counted(self, units: Iterable[SizedUnit]) -> Iterator[SizedUnit]:
         for each in units:
             self.count += 1
             self.total_bytes += each.unit.size_bytes
+            self.bytes_to_cut += each.unit.size_bytes if each.logs else 0
             yield each
 
 
@@ -487,6 +491,8 @@ def _plans(
         if least_tasks > 1:
             most_bytes = max(waiting.total_bytes // least_tasks, 1)
             cut_bytes, task_bytes = min(cut_bytes, most_bytes), min(task_bytes, most_bytes)
+        if range_bytes or least_tasks > 1:
+            _refuse_tiny(cut_bytes, waiting.bytes_to_cut)
         rest = iter(waiting.units)
         while True:
             made = Plan(parallelism)
@@ -495,6 +501,16 @@ def _plans(
             if not made.tasks:
                 break
             yield made
+
+
+def _refuse_tiny(range_bytes: int, total_bytes: int) -> None:
+    """Raise InputError where ranges of a size that was given would be absurdly many."""
+    if total_bytes // range_bytes > _MOST_RANGES:
+        raise InputError(
+            f"{counted(total_bytes, 'byte')} would be read in {total_bytes // range_bytes:,} ranges of "
+            f"{counted(range_bytes, 'byte')}, and {_MOST_RANGES:,} are the most: give ranges (rangeBytes, --range-size) "
+            f"of at least {counted(total_bytes // _MOST_RANGES + 1, 'byte')}, or fewer tasks (minPartitions)"
+        )
 
 
 def _next_units(
