@@ -25,7 +25,7 @@ import lz4.block
 import msgspec
 from msgspec.structs import replace
 
-from format.errors import KafkaLogError
+from format.errors import InputError, KafkaLogError
 from format.files.meta_properties import node_id_in
 from format.findings import Finding, finding
 from format.io.read_policy import keep_freed_memory
@@ -40,6 +40,7 @@ from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.scan.selection import CommittedView
+from format.wording import counted
 
 ValueT = TypeVar("ValueT")
 
@@ -49,9 +50,13 @@ _IN_A_GROUP = 128
 SMALLEST_RANGE_BYTES = 64 * MIB
 LARGEST_RANGE_BYTES = 1024 * MIB
 _WANTED_RANGES = 50_000
+#: A job of ranges of a given size has at most so many: the driver would be busy with tasks that read hardly anything.
+_MOST_RANGES = 200_000
 #: Small items are put together until a task has this many bytes, or so many items: the more, the fewer cores there are.
 #: A task takes the JVM and its worker some 100 ms of processor time besides its work.
 SMALLEST_TASK_BYTES = 4 * MIB
+#: Of a walk over headers, both a task and a range have this many at least: they take as long as the task's own costs.
+_SMALLEST_BYTES_OF_HEADERS = 256 * MIB
 _MOST_ITEMS_IN_A_TASK = 250
 _MOST_ITEMS_ON_FEW_CORES = 1000
 _TASKS_FOR_EACH_CORE = 8
@@ -388,6 +393,36 @@ def groups_to_size(units: Iterable[Unit]) -> Iterator[list[Unit]]:
         yield group
 
 
+class Cut(msgspec.Struct, frozen=True):
+    """How the logs of large units are cut: in ranges of ``range_bytes``, None to choose by the total.
+
+    There are about ``least_tasks`` at least, if the logs have so many index entries. ``reads_headers``: hardly anything
+    else is read, so that tasks are larger. With ``keeps_split`` the plan has the units that are cut, for the fold.
+    """
+
+    range_bytes: int | None = None
+    least_tasks: int = 1
+    reads_headers: bool = False
+    keeps_split: bool = False
+
+    @property
+    def smallest_bytes(self) -> int:
+        """The least bytes of a range whose size is not given."""
+        return _SMALLEST_BYTES_OF_HEADERS if self.reads_headers else SMALLEST_RANGE_BYTES
+
+    @property
+    def smallest_task_bytes(self) -> int:
+        """The bytes up to which items are put together."""
+        of_headers = self.reads_headers and self.range_bytes is None
+        return _SMALLEST_BYTES_OF_HEADERS if of_headers else SMALLEST_TASK_BYTES
+
+    @property
+    def large_bytes(self) -> int:
+        """The bytes from which on a unit is cut."""
+        return 2 * (self.range_bytes or self.smallest_bytes) if self.least_tasks == 1 else 1
+
+
+_ANY_CUT = Cut()
 #: Sizes the units of a plan.
 Sizer = Callable[[Sizing, Iterable[Unit]], Iterator[SizedUnit]]
 
@@ -410,8 +445,9 @@ def plan_units(
     logs_of = scan.logs if walk is not None and may_be_shared(walk) else _no_logs
     if is_elsewhere:
         units = (replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units)
-    sized = sizer(Sizing(logs_of, 2 * (range_bytes or SMALLEST_RANGE_BYTES)), _numbered(units, scan.place))
-    yield from _plans(sized, parallelism, range_bytes, is_elsewhere, _ITEMS_OF_A_JOB)
+    cut = Cut(range_bytes, keeps_split=True)
+    sized = sizer(Sizing(logs_of, cut.large_bytes), _numbered(units, scan.place))
+    yield from _plans(sized, parallelism, cut, is_elsewhere, _ITEMS_OF_A_JOB)
 
 
 def plan_view(
@@ -420,16 +456,11 @@ def plan_view(
     logs_of: Callable[[Any], Sequence[LogUnit]],
     *,
     parallelism: int = 2,
-    range_bytes: int | None = None,
-    least_tasks: int = 1,
+    cut: Cut = _ANY_CUT,
 ) -> Plan:
-    """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut.
-
-    There are about ``least_tasks`` at least, if the logs have so many index entries.
-    """
-    large_bytes = 2 * (range_bytes or SMALLEST_RANGE_BYTES) if least_tasks == 1 else 1
-    sized = Sizing(logs_of, large_bytes).sized(_numbered(units, place_of))
-    return next(_plans(sized, parallelism, range_bytes, True, None, least_tasks), Plan(parallelism))
+    """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut."""
+    sized = Sizing(logs_of, cut.large_bytes).sized(_numbered(units, place_of))
+    return next(_plans(sized, parallelism, cut, True, None), Plan(parallelism))
 
 
 def _no_logs(unit: Any) -> Sequence[LogUnit]:
@@ -447,23 +478,19 @@ class _Waiting:
     """Units that were sized and are not planned yet, packed."""
 
     def __init__(self, units: Iterable[SizedUnit]) -> None:
-        self.count = self.total_bytes = 0
+        self.count = self.total_bytes = self.bytes_to_cut = 0
         self.units = PackedStream(self._counted(units))
 
     def _counted(self, units: Iterable[SizedUnit]) -> Iterator[SizedUnit]:
         for each in units:
             self.count += 1
             self.total_bytes += each.unit.size_bytes
+            self.bytes_to_cut += each.unit.size_bytes if each.logs else 0
             yield each
 
 
 def _plans(
-    sized: Iterator[SizedUnit],
-    parallelism: int,
-    range_bytes: int | None,
-    is_elsewhere: bool,
-    items_of_a_job: int | None,
-    least_tasks: int = 1,
+    sized: Iterator[SizedUnit], parallelism: int, cut: Cut, is_elsewhere: bool, items_of_a_job: int | None
 ) -> Iterator[Plan]:
     """The plans of the jobs. Units are sized some jobs ahead; those of a view, which has one job, all at once."""
 
@@ -471,30 +498,44 @@ def _plans(
         is_long = items_of_a_job is not None and item_count >= items_of_a_job
         return is_long and task_count >= _TASKS_FOR_EACH_CORE * parallelism
 
-    seen_bytes = 0
+    seen_bytes, range_bytes, smallest_bytes = 0, cut.range_bytes, cut.smallest_task_bytes
     while True:
         waiting = _Waiting(_next_units(sized, is_enough, range_bytes or LARGEST_RANGE_BYTES))
         if not waiting.count:
             return
         seen_bytes += waiting.total_bytes
         cut_bytes = range_bytes or (
-            _bytes_of_range(seen_bytes) if is_elsewhere else _bytes_of_range(waiting.total_bytes, parallelism)
+            max(_bytes_of_range(seen_bytes), cut.smallest_bytes)
+            if is_elsewhere
+            else _bytes_of_range(waiting.total_bytes, parallelism)
         )
-        task_bytes = max(waiting.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
-        task_bytes = min(task_bytes, max(cut_bytes, SMALLEST_TASK_BYTES))
+        task_bytes = max(waiting.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), smallest_bytes)
+        task_bytes = min(task_bytes, max(cut_bytes, smallest_bytes))
         most_items = max(waiting.count // (_TASKS_FOR_EACH_CORE * parallelism), _MOST_ITEMS_IN_A_TASK)
         most_items = min(most_items, _MOST_ITEMS_ON_FEW_CORES)
-        if least_tasks > 1:
-            most_bytes = max(waiting.total_bytes // least_tasks, 1)
+        if cut.least_tasks > 1:
+            most_bytes = max(waiting.total_bytes // cut.least_tasks, 1)
             cut_bytes, task_bytes = min(cut_bytes, most_bytes), min(task_bytes, most_bytes)
+        if range_bytes or cut.least_tasks > 1:
+            _refuse_tiny(cut_bytes, waiting.bytes_to_cut)
         rest = iter(waiting.units)
         while True:
             made = Plan(parallelism)
-            items = _items_of_job(rest, made, cut_bytes, task_bytes, is_enough, keeps_split=items_of_a_job is not None)
+            items = _items_of_job(rest, made, cut_bytes, task_bytes, is_enough, keeps_split=cut.keeps_split)
             made.tasks = PackedList(_bundled(items, task_bytes, most_items))
             if not made.tasks:
                 break
             yield made
+
+
+def _refuse_tiny(range_bytes: int, total_bytes: int) -> None:
+    """Raise InputError where ranges of a size that was given would be absurdly many."""
+    if total_bytes // range_bytes > _MOST_RANGES:
+        raise InputError(
+            f"{counted(total_bytes, 'byte')} would be read in {total_bytes // range_bytes:,} ranges of "
+            f"{counted(range_bytes, 'byte')}, and {_MOST_RANGES:,} are the most: give ranges (rangeBytes, "
+            f"--range-size) of at least {counted(total_bytes // _MOST_RANGES + 1, 'byte')}, or fewer minPartitions"
+        )
 
 
 def _next_units(

@@ -242,13 +242,13 @@ class SparkCluster:
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
         share = _share_of(made.total_bytes, advance)
         if made.total_bytes <= _SMALL_SCAN_BYTES and len(made.tasks) <= _FEW_TASKS:
-            frame = _frame(session, scan, made, tasks.Bound(_MOST_BYTES_OF_A_TASK, is_rest_kept=False))
+            frame = scan_frame(session, scan, made, tasks.Bound(_MOST_BYTES_OF_A_TASK, is_rest_kept=False))
             rows = watched(session, description, frame.collect, share)
             if all(row[0] != tasks.LEFT_OUT for row in rows):
-                yield from _values(_sorted(rows))
+                yield from values_of(row[5] for row in _sorted(rows))
                 return
         bound = tasks.Bound(_share_of_a_task(made), is_rest_kept=True)
-        yield from _fetched(session, _frame(session, scan, made, bound), description, share)
+        yield from _fetched(session, scan_frame(session, scan, made, bound), description, share)
 
     def close(self) -> None:
         """Close a session that was started here."""
@@ -290,7 +290,9 @@ def _share_of_a_task(made: planning.Plan) -> int:
     return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
-def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: planning.Plan, bound: tasks.Bound) -> DataFrame:
+def scan_frame(
+    session: SparkSession, scan: UnitScan[Any, Any], made: planning.Plan, bound: tasks.Bound | None = None
+) -> DataFrame:
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
 
     walk: Any = scan.walk  # a scan without one has no parts of logs
@@ -380,7 +382,7 @@ def _fetched(
                 rows = (
                     every.repartitionByRange(count, *tasks.ORDER).sortWithinPartitions(*tasks.ORDER).toLocalIterator()
                 )
-        yield from _values(rows)
+        yield from values_of(row[5] for row in rows)
     finally:
         results.unpersist()
 
@@ -389,9 +391,9 @@ def _sorted(rows: Iterable[Any]) -> list[Any]:
     return sorted(rows, key=lambda row: row[:5])
 
 
-def _values(rows: Iterable[Any]) -> Iterator[Any]:
-    """The values in the rows, in their order. Raises the error that ended the scan."""
-    for value in chain.from_iterable(tasks.values_in(row[5]) for row in rows):
+def values_of(payloads: Iterable[bytes]) -> Iterator[Any]:
+    """The values in the payloads of rows, in their order. Raises the error that ended the scan."""
+    for value in chain.from_iterable(map(tasks.values_in, payloads)):
         if isinstance(value, _Raised):
             raise value.error
         if isinstance(value, _Findings):

@@ -183,8 +183,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             lambda log: log.path,
             self._cut,
             parallelism=os.cpu_count() or 2,
-            range_bytes=self._options.range_bytes,
-            least_tasks=self._options.least_tasks,
+            cut=planning.Cut(self._options.range_bytes, self._options.least_tasks),
         )
         query = planning.packed(Query(planning.Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0])))))
         return PackedPartitions(planned.tasks, lambda task: Share(task, query))

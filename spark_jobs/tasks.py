@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import pickle
 import sys
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
 from format.files import offset_index
@@ -20,8 +20,8 @@ from format.findings import Finding, finding
 from format.io.source import FileSource, FileState, Source
 from format.io.store import ItemT, map_in_threads
 from format.limits import MIB, Limits
-from format.log.batch_chunk import BatchRange, HeaderChunk, batch_ranges
-from format.log.batch_header import has_right_crc, read_header
+from format.log.batch_chunk import BatchRange, HeaderChunk
+from format.log.batch_header import has_right_crc, header_tables, read_header
 from format.log.read_records import known_batches
 from format.scan.drivers import SerialDriver
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk, own_room
@@ -291,7 +291,8 @@ def results_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Result]:
             yield Result(unit, phase, segment, part, step, value)
 
 
-_MOST_TRIES = 16  # index entries in which a sound batch is looked for
+_MOST_TRIES = 16  # positions at which a sound batch is looked for
+_NO_POSITIONS = np.empty(0, np.int64)
 
 
 def opened(planned: PlannedLog) -> tuple[FileSource, str | None]:
@@ -306,23 +307,18 @@ def opened(planned: PlannedLog) -> tuple[FileSource, str | None]:
 def bounds_of(planned: PlannedLog, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:
     """The start and the end of a part of a log, both where batches begin; None for the end of the log.
 
-    Every task finds the same bounds: a part ends at the first index entry past its share, where the next part begins. A
-    wrong index entry makes parts that do not fit, which is noticed when they are put together.
+    Every task finds the same bounds: a part ends at the first index entry, or without an index at the first batch, past
+    its share, where the next part begins. A wrong index entry makes parts that do not fit, which is noticed when they
+    are put together.
     """
     if planned.part_count == 1:
         return 0, None
     share = -(-planned.stamp.size_bytes // planned.part_count)
-    segment = planned.log.segment
-    positions = np.empty(0, np.int64)
-    if segment is not None and segment.offset_index is not None:
-        with contextlib.suppress(KafkaLogError, OSError):
-            index = offset_index.read(segment.offset_index, planned.log.location.base_offset or 0, limits)
-            positions = np.sort(index.positions)
-    if len(positions) and int(positions[-1]) > share:
-        shares = np.arange(1, planned.part_count) * share
-        starts = [positions[at : at + _MOST_TRIES].tolist() for at in np.searchsorted(positions, shares)]
-    else:
-        starts = [[each.start] for each in list(batch_ranges(source, share))[1 : planned.part_count]]
+    positions = _starts_in_index(planned.log, limits)
+    if not len(positions) or int(positions[-1]) <= share:
+        positions = _starts_in_log(source)
+    shares = np.arange(1, planned.part_count) * share
+    starts = [positions[at : at + _MOST_TRIES].tolist() for at in np.searchsorted(positions, shares)]
 
     def bound(number: int) -> int | None:
         """The start of this part, or of the next one that begins with a sound batch, so that parts do not overlap."""
@@ -330,6 +326,36 @@ def bounds_of(planned: PlannedLog, source: Source, part: int, limits: Limits) ->
 
     start = 0 if part == 0 else bound(part)
     return (source.size_bytes, None) if start is None else (start, bound(part + 1))
+
+
+def _starts_in_index(log: LogUnit, limits: Limits) -> NDArray[np.int64]:
+    """The positions in the index at which parts may begin; none where it cannot be read."""
+    if log.segment is None or log.segment.offset_index is None:
+        return _NO_POSITIONS
+    try:
+        index = offset_index.read(log.segment.offset_index, log.location.base_offset or 0, limits)
+    except (KafkaLogError, OSError):
+        return _NO_POSITIONS
+    order = np.argsort(index.positions, kind="stable")
+    offsets = index.offsets[order]
+    return index.positions[order][_are_above(offsets, offsets, -1)]
+
+
+def _starts_in_log(source: Source) -> NDArray[np.int64]:
+    """The positions of batches at which parts may begin, by all headers up to the first damage."""
+    found, highest = [_NO_POSITIONS], -1
+    for headers in header_tables(source, 0, source.size_bytes):
+        table = headers.unopened()
+        found.append(table.position[_are_above(table.base_offset, table.last_offset, highest)])
+        highest = max(highest, int(table.last_offset.max()))
+    return np.concatenate(found)
+
+
+def _are_above(first: NDArray[np.int64], last: NDArray[np.int64], highest: int) -> NDArray[np.bool_]:
+    """Which batches begin above all before them: one that does not may repeat one that another part has."""
+    before = np.maximum.accumulate(np.concatenate(([highest], last[:-1])))
+    above: NDArray[np.bool_] = first > before
+    return above
 
 
 def _first_sound(source: Source, positions: list[int]) -> int | None:

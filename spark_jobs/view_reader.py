@@ -8,7 +8,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -35,13 +36,18 @@ from format.rows.arrow_columns import findings_batch, rows_batch
 from format.rows.index_entries import index_entries
 from format.rows.record_rows import Row
 from format.scan.drivers import SerialDriver
-from format.scan.protocol import LogUnit
-from format.scan.selected_logs import every_log_of, selected_logs
+from format.scan.protocol import Driver, LogUnit, Walk
+from format.scan.selected_logs import every_log_of, log_of_segment, selected_logs
 from format.scan.selection import EVERYTHING, CommittedView
+from format.state.log_headers import HeaderScan
 from format.verbs.groups.replicas import log_end_of
 from format.verbs.ls.ls import ListUnit, ls
 from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
-from format.verbs.txns.partition_transactions import committed_view
+from format.verbs.txns.partition_transactions import (
+    PartitionTransactions,
+    committed_view,
+    read_partition_transactions,
+)
 from format.verbs.txns.replicas import TransactionalIds
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions, transaction_rows
 from format.verbs.verify import verify
@@ -61,6 +67,10 @@ _OF_ANY_FILE = ("segments", "findings")
 
 #: What a view reads: a log, or what verify reads at once.
 PlaceUnit = verify.LogDirFiles | verify.PartitionDirectory | verify.LoneFile
+#: Findings about several units together, as one more unit.
+Together = tuple[Finding, ...]
+#: The views that judge a partition as a whole, with the walks of their scans over it.
+WALKS: dict[str, Walk[Any]] = {"findings": verify.VerifyScan().walk, "transactions": HeaderScan()}
 
 
 class DamagedData(KafkaLogError):
@@ -82,16 +92,12 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Share(InputPartition):
-    """The work of one task: items of a plan, or nothing, and the Query, both packed, as Spark pickles objects slowly.
+    """The work of a task: items of a plan, or nothing, and the Query, both packed, as Spark pickles objects slowly."""
 
-    ``found`` are findings about several units together, which were made on the driver.
-    """
-
-    def __init__(self, items: bytes | None, query: bytes, found: Sequence[Finding] = ()) -> None:
+    def __init__(self, items: bytes | None, query: bytes) -> None:
         super().__init__(0)
         self._items = items
         self._query = query
-        self.found = found
 
     @property
     def query(self) -> Query:
@@ -183,7 +189,7 @@ def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int |
     """The plan that reads every log at some paths."""
     logs = (log for path in paths for unit in units_at(path) for log in logs_of(unit))
     return planning.plan_view(
-        logs, lambda log: log.path, lambda log: (log,), parallelism=parallelism, range_bytes=range_bytes
+        logs, lambda log: log.path, lambda log: (log,), parallelism=parallelism, cut=planning.Cut(range_bytes)
     )
 
 
@@ -337,33 +343,39 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The tasks. Where there are none, one that does nothing, as Spark gives an empty list another meaning."""
+        planned, query = self.planned(os.cpu_count() or 2)
+        content = planning.packed(query)
+        last = [] if planned.tasks else [Share(None, content)]
+        return PackedPartitions(planned.tasks, lambda task: Share(task, content), last)
+
+    def planned(self, parallelism: int, *, folds: bool = False) -> tuple[planning.Plan, Query]:
+        """The plan of the view, and the query of its tasks. ``folds``: their parts of a partition are folded."""
         options = self._options
         paths = resolved_paths(options)
+        query = Query()
+        together: list[Together] = []
+        if options.view == "findings":
+            found, compacted_topics = findings_together(paths)
+            together = [tuple(each for each in found if options.wants(each.location))]
+            query = replace(query, compacted_topics=compacted_topics)
         units = _Units(paths, options)
         is_of_logs = options.view in _OF_LOGS
+        is_cut = is_of_logs and options.view != "index_entries"
+        of_units = units.logs() if is_of_logs else units.segments() if options.view == "segments" else units
         planned = planning.plan_view(
-            units.logs() if is_of_logs else units.segments() if options.view == "segments" else units,
-            lambda unit: None if isinstance(unit, verify.LogDirFiles) else unit.path,
-            lambda unit: (unit,) if is_of_logs and options.view != "index_entries" else (),
-            parallelism=os.cpu_count() or 2,
-            range_bytes=options.range_bytes,
-            least_tasks=options.least_tasks,
+            chain(of_units, filter(None, together)),
+            lambda unit: None if isinstance(unit, (verify.LogDirFiles, tuple)) else unit.path,
+            partial(logs_to_fold, options.view) if folds else lambda unit: (unit,) if is_cut else (),
+            parallelism=parallelism,
+            cut=planning.Cut(options.range_bytes, options.least_tasks, options.view == "transactions", folds),
         )
-        query = Query()
         if BROKER_ID.name in self._schema.names:
             places = {each.parent for each in paths} if options.recursive else paths
             query = replace(query, brokers=planning.Brokers.of(map(str, places), None))
-        found: list[Finding] = []
         if options.view == "transactions":
             terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000, at_ms=options.at_ms)
             query = replace(query, coordinators=tuple(units.coordinators), terms=terms)
-        if options.view == "findings":
-            found, compacted_topics = findings_together(paths)
-            found = [each for each in found if options.wants(each.location)]
-            query = replace(query, compacted_topics=compacted_topics)
-        content = planning.packed(query)
-        last = [Share(None, content, found)] if found or not planned.tasks else []
-        return PackedPartitions(planned.tasks, lambda task: Share(task, content), last)
+        return planned, query
 
     # -- in a task -----------------------------------------------------------------------------------------------
 
@@ -371,11 +383,7 @@ class KafkaLogReader(DataSourceReader):
         """The rows of one task, as Arrow batches of the view's schema."""
         if not isinstance(partition, Share):
             return
-        query = partition.query
-        yield from self.rows_of(partition.items, query)
-        for found in partition.found:
-            broker_id = query.brokers.of_path(found.location.path)
-            yield self._fitted(findings_batch([found]).append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())))
+        yield from self.rows_of(partition.items, partition.query)
 
     def rows_of(self, items: Iterable[planning.Item], query: Query) -> Iterator[pa.RecordBatch]:
         """The rows of the items of one task."""
@@ -383,19 +391,31 @@ class KafkaLogReader(DataSourceReader):
         self._dropped.clear()
         self._query = query
         for item in items:
-            for batch in self._batches(item):
-                if batch.num_rows:
-                    yield self._fitted(self._with_broker(batch, str(item.unit.path)))
+            yield from self._rows_of_item(item, None)
         if self._dropped:
             codes = ", ".join(f"{code} {count}" for code, count in sorted(self._dropped.items()))
             sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
+
+    def folded(self, unit: Any, query: Query, driver: Driver[Any] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of a unit whose logs a driver reads, for the views of WALKS."""
+        self._query = query
+        yield from self._rows_of_item(planning.Unit(0, unit, None, planning.FileStamp(0, 0)), driver)
+
+    def _rows_of_item(self, item: planning.Item, driver: Driver[Any] | None) -> Iterator[pa.RecordBatch]:
+        if isinstance(item.unit, tuple):
+            for found in item.unit:
+                yield self._fitted(self._with_broker(findings_batch([found]), found.location.path))
+            return
+        for batch in self._batches(item, driver):
+            if batch.num_rows:
+                yield self._fitted(self._with_broker(batch, str(item.unit.path)))
 
     def _fitted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of the reader's schema, with the user's names."""
         batch = fitted(batch, self._schema)
         return batch if self._names == self._schema.names else batch.rename_columns(self._names)
 
-    def _with_broker(self, batch: pa.RecordBatch, path: str) -> pa.RecordBatch:
+    def _with_broker(self, batch: pa.RecordBatch, path: str | None) -> pa.RecordBatch:
         """The rows with their broker's id as the last column, where the view has it."""
         if BROKER_ID.name not in self._schema.names:
             return batch
@@ -404,7 +424,7 @@ class KafkaLogReader(DataSourceReader):
             return batch.set_column(batch.schema.get_field_index(BROKER_ID.name), BROKER_ID.name, ids)
         return batch.append_column(BROKER_ID.name, ids)
 
-    def _batches(self, item: planning.Item) -> Iterator[pa.RecordBatch]:
+    def _batches(self, item: planning.Item, driver: Driver[Any] | None) -> Iterator[pa.RecordBatch]:
         unit: Any = item.unit
         options = self._options
         try:
@@ -421,12 +441,13 @@ class KafkaLogReader(DataSourceReader):
             elif options.view == "offsets":
                 yield from _in_batches(offsets(unit), _ROWS_IN_A_BATCH, OFFSETS)
             elif options.view == "transactions":
-                rows = transactions(unit, self._coordinator_records(), self._query.terms)
+                rows = transactions(unit, self._coordinator_records(), self._query.terms, driver)
                 yield from _in_batches(rows, _ROWS_IN_A_BATCH, TRANSACTION)
             elif isinstance(unit, LogUnit):  # in a stream
                 yield from _in_batches(log_views.damage(item, options), _FINDINGS_IN_A_BATCH)
             else:
-                yield from _in_batches(findings(unit, self._query.compacted_topics), _FINDINGS_IN_A_BATCH)
+                found = findings(unit, self._query.compacted_topics, driver)
+                yield from _in_batches(found, _FINDINGS_IN_A_BATCH)
         except UnreadableFile as error:
             is_gone = error.location is not None and not is_there(planning.path_of(error.location.path))
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):
@@ -492,10 +513,24 @@ def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[s
     return found, verify.compacted_topics_at(targets, DEFAULT_LIMITS)
 
 
-def findings(unit: PlaceUnit, compacted_topics: frozenset[str]) -> Iterator[Finding]:
+def logs_to_fold(view: str, unit: PlaceUnit) -> Sequence[LogUnit]:
+    """The logs of a large unit that tasks read in parts, in the order in which the fold of the view wants them."""
+    if view == "findings":
+        return verify.VerifyScan().logs(unit)
+    if not isinstance(unit, verify.PartitionDirectory):
+        return ()
+    try:
+        partition = read_partition(unit.path)
+    except KafkaLogError:
+        return ()
+    logs = (log_of_segment(partition, segment) for segment in partition.segments)
+    return () if partition.topic == TRANSACTION_STATE_TOPIC else [log for log in logs if log is not None]
+
+
+def findings(unit: PlaceUnit, compacted_topics: frozenset[str], driver: Driver[Any] | None = None) -> Iterator[Finding]:
     """Findings of a unit, which is verified as a whole."""
     scan = verify.VerifyScan(compacted_topics=compacted_topics)
-    return (each for each in scan.results(unit, SerialDriver(scan.walk)) if isinstance(each, Finding))
+    return (each for each in scan.results(unit, driver or SerialDriver(scan.walk)) if isinstance(each, Finding))
 
 
 def offsets(unit: PlaceUnit) -> Iterator[Row]:
@@ -510,16 +545,23 @@ def offsets(unit: PlaceUnit) -> Iterator[Row]:
         yield tuple(getattr(listing, name) for name in OFFSETS.names)
 
 
-def transactions(unit: PlaceUnit, coordinators: TransactionalIds, terms: TransactionTerms) -> Iterator[Row]:
+def transactions(
+    unit: PlaceUnit, coordinators: TransactionalIds, terms: TransactionTerms, driver: Driver[Any] | None = None
+) -> Iterator[Row]:
     """Rows of the transactions of a partition, as txns shows them; ``coordinators`` are those of all coordinators."""
     if not isinstance(unit, verify.PartitionDirectory):
         return
     result = Transactions((Target(unit.path),), coordinators)
     try:
-        for _ in result.read(terms):
+        partition = read_partition(unit.path)
+        if partition.topic == TRANSACTION_STATE_TOPIC:
+            return
+        found = PartitionTransactions.of_partition(partition, unit.checkpoints)
+        for _ in read_partition_transactions(found, terms.at_ms, terms.limits, driver):
             pass  # the view of findings reports problems
     except KafkaLogError:
         return
+    result.keep(found)
     yield from transaction_rows(result, open_transactions(result, terms), terms)
 
 

@@ -13,11 +13,14 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+from format.errors import InputError
 from format.log.walker import batch_chunks
 from format.verbs.txns import partition_transactions
+from format.verbs.verify.verify import VerifyScan
 from spark_jobs import log_views, planning, view_reader
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
 from spark_jobs.view_options import BadOption, parse_options
+from spark_jobs.view_reader import units_at
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 from tests.format.verbs.txns.transaction_logs import data, marker
@@ -156,6 +159,21 @@ def test_records_of_a_repeated_batch_are_read_once(tmp_path: Path, range_bytes: 
     assert said and all(each.startswith("offset-not-increasing: ") for each in said)  # noqa: PT018
 
 
+@pytest.mark.parametrize("has_index", [False, True])
+def test_no_task_begins_in_a_copy_of_batches(tmp_path: Path, has_index: bool) -> None:
+    """A task that begins there would not know that the records were read before."""
+    contents = batches(40)
+    log = write_segment(tmp_path / "t-0", 0, [*contents[:30], *contents[5:30], *contents[30:]])
+    size = len(contents[0])
+    if has_index:  # with entries of the copy
+        offsets = [*range(30), *range(5, 30), *range(30, 40)]
+        entries = (struct.pack(">ii", 3 * number + 2, size * at) for at, number in enumerate(offsets))
+        log.with_suffix(".index").write_bytes(b"".join(entries))
+    for range_bytes in ("200", "500", "1500"):
+        found = _offsets(tmp_path / "t-0", rangeBytes=range_bytes)
+        assert found == {"t-0": list(range(120))}, range_bytes
+
+
 def test_directories_that_no_consumer_reads(tmp_path: Path) -> None:
     names = ["t-0", *(f"t-0.{'ab' * 16}-{mark}" for mark in ("delete", "future", "stray"))]
     for number, name in enumerate(names):
@@ -200,6 +218,19 @@ def test_the_number_of_tasks(tmp_path: Path) -> None:
     for least in (2, 7, 50):
         assert least <= len(_reader(tmp_path, {"minPartitions": str(least)}).partitions()) <= 1.2 * least + 4
         assert _offsets(tmp_path, minPartitions=str(least)) == expected
+
+
+def test_ranges_that_would_be_absurdly_many_are_refused(tmp_path: Path) -> None:
+    """Before a plan of as many parts as the log has bytes is made."""
+    write_segment(tmp_path / "t-0", 0, batches(1))
+    with (tmp_path / "t-0" / f"{3:020d}.log").open("wb") as log:
+        log.truncate(10**9)
+    for options in ({"rangeBytes": "1"}, {"minPartitions": "1000000000"}):
+        with pytest.raises(InputError, match=r"ranges of 1 byte, and 200,000 are the most.* of at least 5,001 bytes"):
+            _reader(tmp_path, options).partitions()
+    with pytest.raises(InputError, match="give ranges"):
+        next(planning.plan_units(VerifyScan(), units_at(tmp_path), parallelism=2, range_bytes=1))
+    assert len(_reader(tmp_path, {"rangeBytes": "1MB"}).partitions()) > 1
 
 
 def test_a_worker_reads_the_headers_of_a_partition_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,8 @@ def _shown(directory: Path) -> Counter[str]:
     return Counter(repr(row) for block in blocks for row in block.rows)
 
 
-def _damage(log: Path, rng: random.Random) -> None:
+def damage(log: Path, rng: random.Random) -> None:
+    """Damage a log in one of several ways."""
     content = bytearray(log.read_bytes())
     at = rng.randrange(len(content))
     how = rng.randrange(6)
@@ -82,7 +83,7 @@ def test_a_damaged_log_in_ranges_is_as_the_whole_one(data_dir: Path, tmp_path: P
         log = rng.choice(logs)
         directory = tmp_path / str(number) / log.parent.name
         shutil.copytree(log.parent, directory)
-        _damage(directory / log.name, rng)
+        damage(directory / log.name, rng)
         if number % 3 == 0:
             (directory / log.name).with_suffix(".index").unlink(missing_ok=True)
         expected = _cut(directory, 2**40, view)

@@ -26,6 +26,7 @@ from format.node.target import Target, nothing_to_read
 from format.scan.drivers import SerialDriver
 from format.state.cluster_context import ClusterContext, TopicConfigs, read_context
 from format.state.leader_epochs import replica_epochs
+from format.state.log_headers import HeaderScan
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
 from format.verbs.diff.diff import PartitionResult, diff
 from format.verbs.diff.replica_log import Replicas
@@ -245,9 +246,10 @@ class DoctorRun:
         if not logs:
             return
         result = Transactions(tuple(self.targets), context=self._context)
+        driver = SerialDriver(HeaderScan(self.terms.limits), self.terms.advance)
         for each in logs:
             found = PartitionTransactions(each.partition, each.offsets)
-            for _ in read_partition_transactions(found, None, self.terms.limits, self.terms.advance):
+            for _ in read_partition_transactions(found, None, self.terms.limits, driver):
                 pass  # verify reports it
             result.keep(found)
         if not any(found.state.open for found in result.partitions.values()):

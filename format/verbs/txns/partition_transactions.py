@@ -22,11 +22,11 @@ from format.node.log_dir import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, read_partition
 from format.node.target import Target
-from format.scan.progress import Advance, no_progress
-from format.scan.protocol import LogUnit
+from format.scan.drivers import SerialDriver, with_last_finding
+from format.scan.protocol import Driver, LogUnit
 from format.scan.selected_logs import log_of_segment, selected_logs
 from format.scan.selection import CommittedView, Selection
-from format.state.log_headers import Headers, HeaderScan, log_parts
+from format.state.log_headers import Headers, HeaderScan
 from format.state.producers import (
     MarkerOrphaned,
     Transaction,
@@ -145,17 +145,17 @@ def _ended_row(event: TransactionEnded | MarkerOrphaned, segment_base_offset: in
 
 
 def read_partition_transactions(
-    result: PartitionTransactions, at_ms: int | None, limits: Limits, advance: Advance
+    result: PartitionTransactions, at_ms: int | None, limits: Limits, driver: Driver[Headers | Finding] | None = None
 ) -> Iterator[Finding]:
-    """Read the headers of the partition into ``result``; yields findings."""
-    partition = result.partition
+    """Read the headers of the partition into ``result``, by the driver of a HeaderScan; yields findings."""
+    partition, driver = result.partition, driver or SerialDriver(HeaderScan(limits))
     yield from take_snapshot(result, limits)
     for segment in partition.segments:
         log = log_of_segment(partition, segment)
         if log is None:
             continue
         result.log_end_offset = max(result.log_end_offset, segment.base_offset)
-        for item in log_parts(HeaderScan(limits), log, advance):
+        for item in with_last_finding(log, driver.parts(log)):
             if isinstance(item, Finding):
                 result.is_damaged = True
                 yield item
@@ -239,7 +239,7 @@ def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> Committe
     """What read_committed consumers see of a partition; damage is not reported here but when records are read."""
     checkpoints = Target(directory).checkpoints_around(limits)
     found = PartitionTransactions.of_partition(read_partition(directory), checkpoints)
-    list(read_partition_transactions(found, None, limits, no_progress))
+    list(read_partition_transactions(found, None, limits))
     column = {name: number for number, name in enumerate(ENDED_COLUMNS)}
     aborted: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     if found.ended:

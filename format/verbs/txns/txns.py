@@ -23,6 +23,7 @@ from format.location import Location
 from format.node.log_dir import Checkpoints
 from format.node.partition import Partition
 from format.node.target import Target, require_one_cluster
+from format.scan.drivers import SerialDriver
 from format.scan.follow import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
 from format.scan.followed_partition import FollowedPartition
 from format.scan.progress import Advance, no_progress
@@ -79,7 +80,7 @@ def _replica(
     """Findings about a partition, and its transactions; __transaction_state itself has none."""
     if partition.topic != layout.TRANSACTION_STATE_TOPIC:
         found = PartitionTransactions.of_partition(partition, checkpoints)
-        yield from read_partition_transactions(found, at_ms, limits, advance)
+        yield from read_partition_transactions(found, at_ms, limits, SerialDriver(HeaderScan(limits), advance))
         yield found
 
 
