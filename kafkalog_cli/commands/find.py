@@ -255,8 +255,11 @@ def _standing(
         return Assignment(
             unknown="the metadata log at an address is not read unless it is named (--metadata PATH)"
         ), None
-    around = [Target(each) for each in given if not is_remote(each)]  # other log directories of the node have it
-    context = read_context([Target(partition.path), *around], sought.cluster.terms(limits))
+    own, terms = Target(partition.path), sought.cluster.terms(limits)
+    try:  # another log directory of the node may have it
+        context = read_context([own, *(Target(each) for each in given if not is_remote(each))], terms)
+    except UnreadableFile:
+        context = read_context([own], terms)  # the run has reported the other one
     return context.assignment_of(partition), context.node_id_of(partition)
 
 
