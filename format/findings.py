@@ -367,7 +367,7 @@ _CODES = (
                 "Compare with the snapshot and the log of another replica. Do not delete it: a broker cannot rebuild from the log what compaction and retention removed."),
     # -- indexes ----------------------------------------------------------------------------------------------
     FindingCode("index-invalid", _E, "full", "An index file's size or order contradicts the format.",
-                "Does not notice it at start, except in a .txnindex, which it rebuilds; look-ups are wrong.",
+                "Does not notice it at start, except in a .txnindex, which it rebuilds; look-ups may be wrong.",
                 "Run rebuild-index; or, with the broker stopped, delete the .index of the segment: the next start rebuilds all its indexes."),
     FindingCode("index-missing", _W, "full", "A segment has no .index or .timeindex.",
                 "Rebuilds a missing .index at start, and the segment's other indexes with it; makes an empty .timeindex, with which look-ups of later times may find nothing.",

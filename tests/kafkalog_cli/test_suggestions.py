@@ -20,6 +20,7 @@ def node(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["find", "node-1/paymets-0", "--offset", "3"], 2, "Did you mean node-1/payments-0 or node-1/payments-1?"),
         (["find", "node-1/orders-9", "--offset", "3"], 2, "the partitions of orders here are orders-0, orders-1 and"),
+        (["find", "orders-0", "node-1", "--offset", "3"], 2, "directory. Did you mean node-1/orders-0?"),
         (["ls", "nod-1"], 2, "there is no such file or directory. Did you mean node-1?"),
         (["groups", "--topic", "ordrs", "node-1"], 1, "No group has offsets of topic ordrs. Did you mean orders?"),
         (["groups", "--group", "group-0", "--topic", "x", "node-1"], 1, "Group group-0 has no offsets of topic x.\n"),
