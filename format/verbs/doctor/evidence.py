@@ -277,7 +277,8 @@ class Evidence(msgspec.Struct, dict=True):
         is_known = nodes and None not in (node_id for node_id, _ in nodes)
         places = counted(len(nodes), "node") if is_known else counted(len(dirs), "log directory")
         keys = {(each.topic, each.partition) for each in self.partitions}
-        replicas = f" ({len(self.partitions):,} replicas)" if len(self.partitions) > len(keys) else ""
+        count = sum(each.mark is None for each in self.partitions)  # a copy under way or to be deleted is no replica
+        replicas = f" ({count:,} replicas)" if count > len(keys) else ""
         read = "records and all files beside them" if self.reads_records else "headers, checkpoints, metadata"
         more = "" if self.reads_records else " (--deep reads records and indexes)"
         if self.is_bundled:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]
     assert lines[2] == f"           next: kafkalog diff {nodes[0] / 'ledger-0'} {nodes[1] / 'ledger-0'}"
     assert rest.splitlines()[0] == f"doctor: 2 nodes, 2 partitions (3 replicas): {WHOLE}"
     assert rest.splitlines()[1].startswith("Not known: ")
+
+
+def test_a_directory_that_is_to_be_deleted_is_no_replica(
+    data_dir: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    orders = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    for name in ("orders-0", f"orders-0.{32 * '0'}-delete"):
+        shutil.copytree(orders, tmp_path / name)
+    assert " in 1 log directory, 1 partition: " in Printed(capfd, tmp_path).out
 
 
 def test_rows_and_deep(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
