@@ -68,11 +68,11 @@ class _ViewScan(msgspec.Struct, frozen=True):
     query: Query
 
     def place(self, unit: Any) -> Path | None:
-        """None: the plan has the place."""
+        """None, as the plan has the places."""
         return None
 
     def logs(self, unit: Any) -> Sequence[LogUnit]:
-        """None: the plan has the logs."""
+        """None of them, as the plan has the logs."""
         return ()
 
     def results(self, unit: Any, driver: Driver[Any]) -> Iterator[pa.RecordBatch]:
