@@ -219,11 +219,11 @@ def test_a_batch_that_is_written_over_meanwhile_is_a_change(tmp_path: Path, on_p
 
 
 def test_a_log_that_grew_is_still_damaged_where_it_is(tmp_path: Path, on_pread) -> None:  # type: ignore[no-untyped-def]
-    partition = partition_of(tmp_path, LOG + b"x" * 100)
+    partition = partition_of(tmp_path, LOG + b"\xff" * 100)
 
     def grow() -> None:
         with open(partition / NAME, "ab") as file:
-            file.write(b"y" * 100)
+            file.write(b"\xfe" * 100)
 
     at_first_log_read(on_pread, grow)
     assert codes_of(findings_of(partition)) == ["log-framing-broken"]

@@ -31,7 +31,13 @@ def following(*words: str | Path) -> Iterator[subprocess.Popen[str]]:
     """A run that follows, once it has begun; killed at the end."""
     command = [sys.executable, "-m", "kafkalog_cli", *map(str, words)]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=REPOSITORY, bufsize=1
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+        bufsize=1,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # ignored where the tests run under nohup
     )
     assert process.stderr is not None
     try:
