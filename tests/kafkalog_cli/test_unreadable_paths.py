@@ -41,6 +41,7 @@ def dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_others_are_read(data_dir: Path, tmp_path: Path, dead: Path, run_kafkalog_many: RunMany) -> None:
     node = data_dir / "kafka-4.3-single" / "node-1"
     lines: list[list[Word]] = []

@@ -129,6 +129,7 @@ def test_commands_run_as_printed(
         assert main(words[1:]) in (0, 1, 3), command
 
 
+@pytest.mark.slow
 def test_commands_for_a_bundle_run_as_printed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
