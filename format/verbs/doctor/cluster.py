@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
-from format.kafka_uuid import ZERO_UUID
+from format.kafka_uuid import is_reserved
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
@@ -17,8 +17,7 @@ from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.wording import are, counted, listed
 
-#: The ids of log directories that stand for none: not assigned yet, and not known after a migration; or for a lost one.
-_NO_DIRECTORIES = (ZERO_UUID, "AAAAAAAAAAAAAAAAAAAAAg")
+#: The id that stands for a log directory that is lost; others that stand for none are not assigned or not known yet.
 _LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
@@ -166,7 +165,8 @@ def _without_directory(evidence: Evidence, state: PartitionState, node_ids: set[
     offline = set()
     for each in node_ids:
         directory, online = state.directory_of(each), None if image is None else image.brokers[each].get("logDirs")
-        if directory == _LOST_DIRECTORY or (online and directory not in (None, *_NO_DIRECTORIES, *online)):
+        is_named = directory is not None and not is_reserved(directory)
+        if directory == _LOST_DIRECTORY or (online and is_named and directory not in online):
             offline.add(each)
     return offline
 
