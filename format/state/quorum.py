@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -191,10 +192,10 @@ def metadata_source(
         copies = [_copy(each, limits) for each in readable]
         chosen = best_copy(copies).copy
         if until is not None and (is_history or until != Until()):
-            reads = (chosen, until, limits, is_history)
-            if not _is_whole_until(chosen, *reads):
+            is_whole = partial(_is_whole_until, best=chosen, until=until, limits=limits, is_history=is_history)
+            if not is_whole(chosen):
                 of_cluster = [each for each in copies if each.cluster_id == chosen.cluster_id]
-                kept = [each for each in of_cluster if _is_whole_until(each, *reads)]
+                kept = [each for each in of_cluster if is_whole(each)]
                 if not kept and not reaches_back(chosen.source.partition, until, limits):
                     kept = [each for each in of_cluster if reaches_back(each.source.partition, until, limits)]
                     kept = [each for each in kept if each.is_usable]
@@ -213,7 +214,7 @@ def _is_whole_until(copy: MetadataCopy, best: MetadataCopy, until: Until, limits
 
 
 def _no_watch(image: ClusterImage, record: MetadataRecord) -> None:
-    return None
+    """Watches nothing: with a watch, all records from the oldest snapshot on are read."""
 
 
 def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:
