@@ -291,7 +291,8 @@ def test_a_named_partition_that_goes_and_comes_back(
     follow(partition, steps, terms)
 
 
-def test_a_preallocated_file_is_filled(partition: Path, terms: FollowTerms) -> None:
+def test_a_preallocated_file_is_filled(partition: Path, terms: FollowTerms, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "_PATIENCE_S", _MOST_S)  # however long it takes until the batch is whole
     log = log_of(partition, 0)
     size = log.stat().st_size
     os.truncate(log, size + MIB)
