@@ -251,7 +251,7 @@ class Answer(Rows):
 
     def __init__(self, logs: Sequence[Log], question: str, memory_bytes: int | None, decoding: Decoding | None) -> None:
         try:
-            from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
+            from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, TableSources
             from format.verbs.sql.statements import statements_of
         except ImportError as error:
             raise ImportError(f"sql needs DataFusion ({error}): pip install 'kafkalog[sql]'", name=error.name) from None
@@ -262,7 +262,7 @@ class Answer(Rows):
         self._begin(raises=False)
         targets = tuple(each._target() for each in logs)
         how = cache(lambda: decoding or Decoding(schemas=find_schemas(targets)))
-        sources = Sources(targets, time.time_ns() // 1_000_000, how)
+        sources = TableSources(targets, time.time_ns() // 1_000_000, how)
         self._notes = Notes(lambda found, is_row: self._note(found), lambda words: self.not_checked.append(words))
         if memory_bytes is not None and memory_bytes <= 0:
             raise InputError(f"memory_bytes must be more than 0, and is {memory_bytes}")

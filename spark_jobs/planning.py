@@ -145,14 +145,14 @@ class Process(msgspec.Struct):
 PROCESS = Process(Session())
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class PlanningState(msgspec.Struct, frozen=True):
     """State of the planning process that its tasks need: its session, which is sent as a description, and its tier."""
 
     session: Session = msgspec.field(default_factory=lambda: PROCESS.session)
     tier: Tier | None = msgspec.field(default_factory=lambda: PROCESS.session.tier)
 
 
-def begin_task(surroundings: Surroundings) -> None:
+def begin_task(surroundings: PlanningState) -> None:
     """Prepare this process for a task."""
     keep_freed_memory()
     PROCESS.session = surroundings.session
@@ -320,7 +320,7 @@ def log_part_of(item: Item) -> LogPart:
 
 
 @dataclass(slots=True)
-class Plan:
+class TaskPlan:
     """The tasks of one job or of one query, and the units that several tasks read, packed, by number.
 
     ``parallelism`` is the number of tasks that run at once.
@@ -330,7 +330,7 @@ class Plan:
     tasks: PackedList[list[Item]] = field(default_factory=PackedList)
     split: dict[int, bytes] = field(default_factory=dict)
     total_bytes: int = 0
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    surroundings: PlanningState = field(default_factory=PlanningState)
 
 
 class SizedUnit(msgspec.Struct, frozen=True):
@@ -435,7 +435,7 @@ def plan_units(
     range_bytes: int | None = None,
     is_elsewhere: bool = False,
     sizer: Sizer = Sizing.sized,
-) -> Iterator[Plan]:
+) -> Iterator[TaskPlan]:
     """The plans of a scan, one for each job. Logs of large units are read in parts if the scan can be shared.
 
     The plan of a job is made when it is requested. ``is_elsewhere``: the tasks run on other hosts, with another working
@@ -457,10 +457,10 @@ def plan_view(
     *,
     parallelism: int = 2,
     cut: Cut = _ANY_CUT,
-) -> Plan:
+) -> TaskPlan:
     """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut."""
     sized = Sizing(logs_of, cut.large_bytes).sized(_numbered(units, place_of))
-    return next(_plans(sized, parallelism, cut, True, None), Plan(parallelism))
+    return next(_plans(sized, parallelism, cut, True, None), TaskPlan(parallelism))
 
 
 def _no_logs(unit: Any) -> Sequence[LogUnit]:
@@ -491,7 +491,7 @@ class _Waiting:
 
 def _plans(
     sized: Iterator[SizedUnit], parallelism: int, cut: Cut, is_elsewhere: bool, items_of_a_job: int | None
-) -> Iterator[Plan]:
+) -> Iterator[TaskPlan]:
     """The plans of the jobs. Units are sized some jobs ahead; those of a view, which has one job, all at once."""
 
     def is_enough(item_count: int, task_count: float) -> bool:
@@ -520,7 +520,7 @@ def _plans(
             _refuse_tiny(cut_bytes, waiting.bytes_to_cut)
         rest = iter(waiting.units)
         while True:
-            made = Plan(parallelism)
+            made = TaskPlan(parallelism)
             items = _items_of_job(rest, made, cut_bytes, task_bytes, is_enough, keeps_split=cut.keeps_split)
             made.tasks = PackedList(_bundled(items, task_bytes, most_items))
             if not made.tasks:
@@ -554,7 +554,7 @@ def _next_units(
 
 def _items_of_job(
     rest: Iterator[SizedUnit],
-    made: Plan,
+    made: TaskPlan,
     range_bytes: int,
     task_bytes: int,
     is_enough: Callable[[int, float], bool],
@@ -573,7 +573,7 @@ def _items_of_job(
             return
 
 
-def _items_of(sized: SizedUnit, range_bytes: int, made: Plan | None) -> Iterator[Item]:
+def _items_of(sized: SizedUnit, range_bytes: int, made: TaskPlan | None) -> Iterator[Item]:
     """A unit, or if it is large the parts of its logs. Then the plan, if it is given, keeps the unit for the fold."""
     unit = sized.unit
     if not sized.logs or unit.size_bytes < 2 * range_bytes:

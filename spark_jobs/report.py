@@ -35,7 +35,7 @@ _ROWS_IN_A_BATCH = 10_000
 UNFINISHED = "the tables were not all written: run the command again"
 
 
-class Report:
+class ReportTables:
     """The tables of one run. ``finish`` moves them into place."""
 
     def __init__(
@@ -191,7 +191,7 @@ def open_report(
     paths: Sequence[Path],
     broker_id: int | None = None,
     write_batches: Callable[[], None] | None = None,
-) -> Report:
+) -> ReportTables:
     """A report of a command about some paths. ``write_batches`` writes the table of all batches, None for none.
 
     Raises OutputInsideSource, OutputExists and OutputError.
@@ -206,7 +206,7 @@ def open_report(
             place = Path(tempfile.mkdtemp(prefix=".kafkalog-", dir=output))
     except OSError as error:
         raise OutputError(f"cannot create: {os_reason(error)}", Location(str(output))) from error
-    return Report(output, command, Brokers.of(paths, broker_id), place, write_batches)
+    return ReportTables(output, command, Brokers.of(paths, broker_id), place, write_batches)
 
 
 def check_set(output: Path) -> None:

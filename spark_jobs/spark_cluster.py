@@ -121,7 +121,7 @@ def write_batches(cluster: SparkCluster, paths: Sequence[Path], output: Path, br
     watched(session, "kafkalog batches", lambda: writer.parquet(f"{output}/batches"))
 
 
-def batches_frame(session: SparkSession, made: planning.Plan, brokers: planning.Brokers) -> DataFrame:
+def batches_frame(session: SparkSession, made: planning.TaskPlan, brokers: planning.Brokers) -> DataFrame:
     """A frame of the rows of the view batches, for all logs of a plan. The listing reports damage as findings."""
     from spark_jobs.log_views import batches
     from spark_jobs.view_options import ReadOptions
@@ -237,7 +237,7 @@ class SparkCluster:
             yield from (planning.unpacked(pickle.loads(row[5])) for row in _sorted(rows))
             task_count = min(2 * task_count, max(task_count, _MOST_TASKS_OF_CALLS))
 
-    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: planning.Plan) -> Iterator[Any]:
+    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: planning.TaskPlan) -> Iterator[Any]:
         session = self.session
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
         share = _share_of(made.total_bytes, advance)
@@ -280,18 +280,18 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 # -- on executors --------------------------------------------------------------------------------------------
 
 
-def _merger_count(made: planning.Plan) -> int:
+def _merger_count(made: planning.TaskPlan) -> int:
     """The number of tasks that bring the parts of split units together."""
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
 
 
-def _share_of_a_task(made: planning.Plan) -> int:
+def _share_of_a_task(made: planning.TaskPlan) -> int:
     """The bytes of results that the driver fetches of each task with the job."""
     return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
 def scan_frame(
-    session: SparkSession, scan: UnitScan[Any, Any], made: planning.Plan, bound: tasks.Bound | None = None
+    session: SparkSession, scan: UnitScan[Any, Any], made: planning.TaskPlan, bound: tasks.Bound | None = None
 ) -> DataFrame:
     """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
 

@@ -40,7 +40,7 @@ StreamOffset = dict[str, dict[str, dict[str, Any]]]
 _TOPIC_ID = "id"
 
 
-class Place(msgspec.Struct, frozen=True):
+class StreamPlace(msgspec.Struct, frozen=True):
     """The place of a partition in offsets. ``broker`` is its id, or the path of a log directory without one."""
 
     broker: str
@@ -114,10 +114,10 @@ class _Replica(msgspec.Struct, frozen=True):
     log_end_offset: int | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StreamPlace:
         """The place of its offset."""
         broker = self.path.parent if self.broker_id is None else self.broker_id
-        return Place(str(broker), self.key[0], str(self.key[1]), self.topic_id)
+        return StreamPlace(str(broker), self.key[0], str(self.key[1]), self.topic_id)
 
     @property
     def name(self) -> str:
@@ -224,7 +224,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         moved = in_order(start)
         total = 0
 
-        def found() -> Iterator[tuple[Place, int, int]]:
+        def found() -> Iterator[tuple[StreamPlace, int, int]]:
             nonlocal total
             for replica in self._replicas():
                 place = replica.place

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from format.io.session import Session
-    from spark_jobs.report import Report
+    from spark_jobs.report import ReportTables
     from spark_jobs.spark_cluster import SparkCluster
 
 __all__ = ["Where", "is_elsewhere", "on_spark", "open_report", "pack_environment"]
@@ -46,7 +46,7 @@ def on_spark(where: Where, session: Session) -> Iterator[SparkCluster]:
 
 def open_report(
     output: Path, command: str, paths: Sequence[Path], broker_id: int | None, batches_by: SparkCluster | None
-) -> Report:
+) -> ReportTables:
     """A report of a command about some paths. With ``batches_by`` it has the table of all batches, which that writes.
 
     Raises OutputInsideSource, OutputExists and OutputError.

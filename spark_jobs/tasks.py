@@ -30,9 +30,9 @@ from spark_jobs.planning import (
     Item,
     LogPart,
     PackedList,
-    Plan,
     PlannedLog,
-    Surroundings,
+    PlanningState,
+    TaskPlan,
     Unit,
     begin_task,
     packed,
@@ -92,7 +92,7 @@ def shared_with_tasks(session: SparkSession, value: Any) -> Any:
     return _InClosure(value) if is_remote_session(session) else session.sparkContext.broadcast(value)
 
 
-def _known_to_tasks(session: SparkSession, surroundings: Surroundings) -> Any:
+def _known_to_tasks(session: SparkSession, surroundings: PlanningState) -> Any:
     """The same for what is small, unless there are remote segments."""
     return _InClosure(surroundings) if surroundings.tier is None else shared_with_tasks(session, surroundings)
 
@@ -112,7 +112,7 @@ Merge = Callable[[int, Iterator[Result]], Iterator[Result]]
 
 
 def rows_frame(
-    session: SparkSession, made: Plan, rows_of: Callable[[Item], Iterator[pa.RecordBatch]], ddl: str
+    session: SparkSession, made: TaskPlan, rows_of: Callable[[Item], Iterator[pa.RecordBatch]], ddl: str
 ) -> DataFrame:
     """A frame of the rows of all items of a plan: one Spark task for each of its tasks."""
 
@@ -123,7 +123,7 @@ def rows_frame(
 
 
 def results_frame(
-    session: SparkSession, made: Plan, work: Callable[[Item], Iterator[Result]], bound: Bound | None = None
+    session: SparkSession, made: TaskPlan, work: Callable[[Item], Iterator[Result]], bound: Bound | None = None
 ) -> DataFrame:
     """A frame of the results of all items of a plan: one Spark task for each of its tasks."""
 
@@ -153,13 +153,13 @@ def mapped_frame(session: SparkSession, tasks: PackedList[list[Argument]], call:
         numbered = zip(arguments, values, strict=True)
         return as_batches(Result(each.number, 0, 0, 0, 0, packed(value)) for each, value in numbered)
 
-    return _items_frame(session, tasks, Surroundings(), rows_of, RESULT_DDL)
+    return _items_frame(session, tasks, PlanningState(), rows_of, RESULT_DDL)
 
 
 def _items_frame(
     session: SparkSession,
     tasks: PackedList[list[ItemT]],
-    surroundings: Surroundings,
+    surroundings: PlanningState,
     rows_of: Callable[[list[ItemT]], Iterator[pa.RecordBatch]],
     ddl: str,
 ) -> DataFrame:
@@ -187,7 +187,12 @@ def _log_items(items: list[Any]) -> None:
 
 
 def merged_frame(
-    session: SparkSession, results: DataFrame, made: Plan, merge: Merge, merger_count: int, bound: Bound | None = None
+    session: SparkSession,
+    results: DataFrame,
+    made: TaskPlan,
+    merge: Merge,
+    merger_count: int,
+    bound: Bound | None = None,
 ) -> DataFrame:
     """The results, with those of each unit that is split brought together, in order, and merged, by so many tasks."""
     known = _known_to_tasks(session, made.surroundings)

@@ -88,7 +88,7 @@ class Query(msgspec.Struct, frozen=True):
     compacted_topics: frozenset[str] = frozenset()
     id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     terms: TransactionTerms = msgspec.field(default_factory=lambda: TransactionTerms(now_ms=0))
-    surroundings: planning.Surroundings = msgspec.field(default_factory=planning.Surroundings)
+    surroundings: planning.PlanningState = msgspec.field(default_factory=planning.PlanningState)
 
 
 class Share(InputPartition):
@@ -185,7 +185,7 @@ def units_listed(paths: Sequence[Path]) -> Iterator[PlaceUnit]:
                         yield unit
 
 
-def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int | None = None) -> planning.Plan:
+def plan_logs(paths: Iterable[Path], *, parallelism: int = 2, range_bytes: int | None = None) -> planning.TaskPlan:
     """The plan that reads every log at some paths."""
     logs = (log for path in paths for unit in units_at(path) for log in logs_of(unit))
     return planning.plan_view(
@@ -348,7 +348,7 @@ class KafkaLogReader(DataSourceReader):
         last = [] if planned.tasks else [Share(None, content)]
         return PackedPartitions(planned.tasks, lambda task: Share(task, content), last)
 
-    def planned(self, parallelism: int, *, folds: bool = False) -> tuple[planning.Plan, Query]:
+    def planned(self, parallelism: int, *, folds: bool = False) -> tuple[planning.TaskPlan, Query]:
         """The plan of the view, and the query of its tasks. ``folds``: their parts of a partition are folded."""
         options = self._options
         paths = resolved_paths(options)

@@ -258,6 +258,18 @@ def test_no_function_has_many_parameters() -> None:
     assert not MANY_PARAMETERS - found, "fewer now: remove it from MANY_PARAMETERS"
 
 
+def test_a_class_name_stands_for_one_thing() -> None:
+    """Names of classes that other modules may use. A row of a check is a Finding in the Python API too."""
+    found: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        for node in syntax_of(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(name)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {
+        "Finding": ["format.findings", "kafkalog.log"]
+    }
+
+
 #: Lines that may import something as ``format``: of words, commas and brackets alone, or with an import.
 _MAY_BIND_FORMAT = re.compile(
     r"(?m)^[ \w,()]*\bformat\b(?!\.)[ \w,()]*$|^ *(?:from|import)\b.*\bformat\b(?!\.\w)|import format"

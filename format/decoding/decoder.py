@@ -36,7 +36,7 @@ _MOST_STRING_BYTES = 4096
 _IS_OTHER = np.array([not 0x20 <= byte < 0x7F or byte in b'"\\' for byte in range(256)])
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ValueReading(msgspec.Struct, frozen=True):
     """How a key or a value was read: by which schema, and from which byte of ``data`` on.
 
     ``is_framed`` tells whether it was read as what follows a frame of Confluent's. ``headers`` are the names of the
@@ -69,7 +69,7 @@ class Decoded(msgspec.Struct, frozen=True):
     format: str
     schema_id: int | str | None = None
     reason: str | None = None
-    reading: Reading | None = None
+    reading: ValueReading | None = None
 
 
 RAW = Decoded(None, "raw")
@@ -254,7 +254,7 @@ class FieldDecoder:
         if schema is None:
             return Decoded(None, "raw", frame.schema_id, known.reason)
         headers = () if frame.header is None else (frame.header,)
-        reading = Reading(schema, frame.data, frame.start, True, headers, frame.header_bytes)
+        reading = ValueReading(schema, frame.data, frame.start, True, headers, frame.header_bytes)
         try:
             return Decoded(reading.text(), schema.kind, frame.schema_id, reading=reading)
         except Undecodable as error:
@@ -266,11 +266,11 @@ class FieldDecoder:
             schema = self._schemas.parsed_file(named)
         except InvalidSchema as error:
             return Decoded(None, "raw", reason=f"{named.file}: {error}")
-        found: dict[str, tuple[int | str | None, Reading]] = {}
+        found: dict[str, tuple[int | str | None, ValueReading]] = {}
         reason = ""
         apicurio_id, needed = _apicurio_header(self._part, headers)
         for schema_id, content, start in _framings(data, schema.kind):
-            reading = Reading(schema, content, start, start == _ID_END)
+            reading = ValueReading(schema, content, start, start == _ID_END)
             if start == 0 and schema_id is None:
                 schema_id, reading = apicurio_id, replace(reading, headers=needed)
             try:

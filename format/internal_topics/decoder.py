@@ -17,7 +17,7 @@ import msgspec
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData, UnknownVersion
 from format.findings import Severity
-from format.internal_topics.reader import INVALID, Cursor, Decoded, Problem, reader_for
+from format.internal_topics.reader import INVALID, Cursor, DecodedMessage, DecodingProblem, reader_for
 from format.internal_topics.schema import Message, RecordType, Release, schema_of
 from format.wording import counted_plainly
 
@@ -63,11 +63,11 @@ class Decoder(msgspec.Struct, frozen=True):
     record_types: dict[int, RecordType]
     is_framed: bool
 
-    def decode_key(self, raw: bytes | None) -> Decoded:
+    def decode_key(self, raw: bytes | None) -> DecodedMessage:
         """Decode a key; for a topic without keys the result is empty."""
         if self.is_framed:
-            problem = Problem(INVALID, Severity.INFO, f"a key, although {self.topic} has no keys", "key", 0)
-            return Decoded(self.topic, "key", problems=() if raw is None else (problem,), raw=raw)
+            problem = DecodingProblem(INVALID, Severity.INFO, f"a key, although {self.topic} has no keys", "key", 0)
+            return DecodedMessage(self.topic, "key", problems=() if raw is None else (problem,), raw=raw)
         if raw is None:
             raise CorruptDataError(f"a record of {self.topic} has no key", code=INVALID)
         cursor = Cursor(raw, "key")
@@ -76,16 +76,16 @@ class Decoder(msgspec.Struct, frozen=True):
         if kind is None or kind.key is None:
             return self._unknown(cursor, None, type_id, None, f"record type {type_id}")
         fields = read_message(cursor, kind.key, 0)
-        return Decoded(self.topic, "key", kind.key.name, kind.name, type_id, 0, fields, tuple(cursor.problems))
+        return DecodedMessage(self.topic, "key", kind.key.name, kind.name, type_id, 0, fields, tuple(cursor.problems))
 
-    def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
+    def decode_value(self, key: DecodedMessage | None, raw: bytes | None) -> DecodedMessage:
         """Decode the value of a record with this key; ``key`` may be None for a topic without keys."""
         type_id = None if key is None else key.type_id
         kind = None if type_id is None else self.record_types.get(type_id)
         if raw is None:
             message = f"no value, although {self.topic} has no tombstones"
-            problems = (Problem(INVALID, Severity.WARNING, message, "value", 0),) if self.is_framed else ()
-            return Decoded(self.topic, "value", *_names(kind), type_id, problems=problems, is_tombstone=True)
+            problems = (DecodingProblem(INVALID, Severity.WARNING, message, "value", 0),) if self.is_framed else ()
+            return DecodedMessage(self.topic, "value", *_names(kind), type_id, problems=problems, is_tombstone=True)
         cursor, frame_version = Cursor(raw, "value"), FRAME_VERSION
         if self.is_framed:
             frame_version, type_id, version = _guarded(cursor, None, _frame)
@@ -103,15 +103,17 @@ class Decoder(msgspec.Struct, frozen=True):
         fields = read_message(cursor, value, version)
         if value.name == "GroupMetadataValue" and fields["protocolType"] == CONSUMER_PROTOCOL_TYPE:
             _decode_members(fields["members"], cursor)
-        return Decoded(self.topic, "value", value.name, kind.name, type_id, version, fields, tuple(cursor.problems))
+        return DecodedMessage(
+            self.topic, "value", value.name, kind.name, type_id, version, fields, tuple(cursor.problems)
+        )
 
     def _unknown(
         self, cursor: Cursor, kind: RecordType | None, type_id: int | None, version: int | None, what: str
-    ) -> Decoded:
+    ) -> DecodedMessage:
         """What is left of a key or value of a newer type or version."""
         cursor.warn("version-unknown", f"{what} is not known", Severity.INFO)
         problems = tuple(cursor.problems)
-        return Decoded(self.topic, cursor.part, *_names(kind), type_id, version, None, problems, cursor.buffer)
+        return DecodedMessage(self.topic, cursor.part, *_names(kind), type_id, version, None, problems, cursor.buffer)
 
 
 def _names(kind: RecordType | None) -> tuple[str | None, str | None]:
@@ -185,7 +187,7 @@ def _decode_blob(blob: bytes, message: Message, outer: Cursor) -> dict[str, Any]
     return found
 
 
-def decode_control_value(type_number: int, raw: bytes | None, topic: str = "") -> Decoded:
+def decode_control_value(type_number: int, raw: bytes | None, topic: str = "") -> DecodedMessage:
     """Decode the value of a control record, by the type number in its key.
 
     All values start with their version. For an unknown type or version, the result has ``raw`` and a problem; but a
@@ -205,10 +207,10 @@ def decode_control_value(type_number: int, raw: bytes | None, topic: str = "") -
         unknown = f"control record type {type_number}" if kind is None else f"{name} in version {version}"
         cursor.warn("version-unknown", f"{unknown} is not known", Severity.INFO)
         problems = tuple(cursor.problems)
-        return Decoded(topic, "control", name, type_name, type_number, version, None, problems, raw)
+        return DecodedMessage(topic, "control", name, type_name, type_number, version, None, problems, raw)
     if version > newest:
         cursor.warn("version-unknown", f"{name} in version {version} is read as {newest}", Severity.INFO)
     if not is_marker:
         cursor.position = 0  # the version is the first field of the message
     fields = read_message(cursor, kind.value, min(version, newest))
-    return Decoded(topic, "control", name, type_name, type_number, version, fields, tuple(cursor.problems))
+    return DecodedMessage(topic, "control", name, type_name, type_number, version, fields, tuple(cursor.problems))

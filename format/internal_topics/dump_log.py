@@ -13,7 +13,7 @@ from typing import Any
 
 from format.errors import KafkaLogError
 from format.internal_topics.decoder import Decoder
-from format.internal_topics.reader import TAGGED_FIELDS, Cursor, Decoded
+from format.internal_topics.reader import TAGGED_FIELDS, Cursor, DecodedMessage
 
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
@@ -21,7 +21,7 @@ _SEGMENT_STATES = ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGM
 _PARTITION_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DELETE_PARTITION_FINISHED")
 
 
-def dump_log_json(decoded: Decoded) -> str:
+def dump_log_json(decoded: DecodedMessage) -> str:
     """The text that kafka-dump-log prints for a decoded key, value or control record.
 
     It is ``{"type":"1","data":{…}}`` for the key of a coordinator, ``{"version":"3","data":{…}}`` or ``<DELETE>`` for
@@ -76,7 +76,7 @@ def dump_log_contents(
         return (None, text) if framed else (text, None)
 
 
-def _refusal(decoded: Decoded) -> str | None:
+def _refusal(decoded: DecodedMessage) -> str | None:
     """The error of Kafka for a metadata record that is newer or has bytes left over; None if Kafka decodes it."""
     if decoded.data is None:
         frame_version = Cursor(decoded.raw or b"\x01", "value").read_unsigned_varint()

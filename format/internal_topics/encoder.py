@@ -8,7 +8,7 @@ from typing import Any
 
 from format.internal_topics.decoder import FRAME_VERSION
 from format.internal_topics.reader import TAGGED_FIELDS
-from format.internal_topics.schema import FIXED_WIDTH_TYPES, STRUCT_CODES, Field, Message, schema_of
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, STRUCT_CODES, Message, MessageField, schema_of
 from format.layout import CLUSTER_METADATA_TOPIC
 
 
@@ -30,7 +30,7 @@ def encode_message(message: Message, version: int, data: dict[str, Any]) -> byte
     return _struct(message.fields, version, version in message.flexible, data)
 
 
-def _struct(fields: tuple[Field, ...], version: int, flexible: bool, data: dict[str, Any]) -> bytes:
+def _struct(fields: tuple[MessageField, ...], version: int, flexible: bool, data: dict[str, Any]) -> bytes:
     present = [each for each in fields if version in each.versions]
     out = b"".join(_value(each, each.type, version, flexible, data[each.name]) for each in present if each.tag is None)
     if not flexible:
@@ -43,7 +43,7 @@ def _struct(fields: tuple[Field, ...], version: int, flexible: bool, data: dict[
     return out + unsigned_varint(len(parts)) + b"".join(parts)
 
 
-def _value(field: Field, type: str, version: int, flexible: bool, value: Any) -> bytes:
+def _value(field: MessageField, type: str, version: int, flexible: bool, value: Any) -> bytes:
     if type == "uuid":
         return base64.urlsafe_b64decode(value + "==")
     if type in FIXED_WIDTH_TYPES:

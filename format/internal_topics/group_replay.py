@@ -47,7 +47,7 @@ _IS_REPLAYED[[_GROUP_METADATA, *_TYPES]] = True
 _LEFT = -1  # an epoch after its tombstone: of a member, or of the target assignment
 _STATIC_VERSION = 3  # the first version of a classic group with instance ids
 _NULL = 0xFFFF
-#: What a classic group is, in ``Change.number``.
+#: What a classic group is, in ``GroupChange.number``.
 _PLAIN, _WITHOUT_PROTOCOL, _TWICE = range(3)
 
 _CONSEQUENCE = (
@@ -56,7 +56,7 @@ _CONSEQUENCE = (
 )
 
 
-class Change(NamedTuple):
+class GroupChange(NamedTuple):
     """One group record. ``number`` is the epoch in an assignment, and what kind of classic group it is."""
 
     offset: int
@@ -72,7 +72,7 @@ class Change(NamedTuple):
 class GroupChanges(msgspec.Struct):
     """The group records of a part of a log, and the first offset at which a broker's load ends, or which is damaged."""
 
-    changes: list[Change] = msgspec.field(default_factory=list)
+    changes: list[GroupChange] = msgspec.field(default_factory=list)
     ends_at: int | None = None
 
     def take(self, table: RecordTable, found: Iterable[Finding]) -> None:
@@ -90,7 +90,7 @@ class GroupChanges(msgspec.Struct):
         self.ends_at = offset if self.ends_at is None else min(self.ends_at, offset)
 
 
-def group_changes(table: RecordTable) -> list[Change]:
+def group_changes(table: RecordTable) -> list[GroupChange]:
     """The group records of a table, which is of __consumer_offsets, without its control records."""
     rows = np.flatnonzero((table.key_length >= 4) & ~table.batches.is_control[table.batch])  # a type, and a length
     if not len(rows):
@@ -103,7 +103,7 @@ def group_changes(table: RecordTable) -> list[Change]:
     return [_change(table, *each) for each in zip(*(column.tolist() for column in columns), strict=True)]
 
 
-def _change(table: RecordTable, row: int, offset: int, position: int, length: int) -> Change:
+def _change(table: RecordTable, row: int, offset: int, position: int, length: int) -> GroupChange:
     key, value = table.key(row) or b"", table.value(row)
     record_type, end = key[1], 4 + int.from_bytes(key[2:4])
     number = 0
@@ -111,7 +111,7 @@ def _change(table: RecordTable, row: int, offset: int, position: int, length: in
         number = _classic_kind(value)
     elif _TYPES[record_type][1] in (_CURRENT, _TARGET_EPOCH):
         number = _LEFT if value is None else int.from_bytes(value[2:6], signed=True)
-    return Change(offset, position, length, record_type, key[4:end], key[end + 2 :], value is None, number)
+    return GroupChange(offset, position, length, record_type, key[4:end], key[end + 2 :], value is None, number)
 
 
 def _classic_kind(value: bytes | None) -> int:
@@ -188,7 +188,7 @@ class GroupReplay:
         if part.ends_at is not None:
             self.stop()
 
-    def _take(self, change: Change) -> str | None:
+    def _take(self, change: GroupChange) -> str | None:
         """Apply one record; what it contradicts, or None."""
         if change.type == _GROUP_METADATA:
             return self._take_classic(change)
@@ -214,7 +214,7 @@ class GroupReplay:
             group.target_epoch = change.number
         return None
 
-    def _take_classic(self, change: Change) -> str | None:
+    def _take_classic(self, change: GroupChange) -> str | None:
         """A classic group takes the place of any other."""
         if change.is_tombstone:
             self._groups.pop(change.group, None)
@@ -222,7 +222,7 @@ class GroupReplay:
         self._groups[change.group] = _Group(_SIMPLE if change.number == _WITHOUT_PROTOCOL else _CLASSIC)
         return "two members with the same groupInstanceId" if change.number == _TWICE else None
 
-    def _take_tombstone(self, change: Change, group: _Group, what: int) -> str | None:
+    def _take_tombstone(self, change: GroupChange, group: _Group, what: int) -> str | None:
         if what == _GROUP:
             if group.members:
                 return "a tombstone of a group that still has members"

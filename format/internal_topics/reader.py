@@ -13,7 +13,7 @@ import msgspec
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
 from format.findings import Finding, Judgement, Severity, finding
-from format.internal_topics.schema import FIXED_WIDTH_TYPES, STRUCT_CODES, Field, Message
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, STRUCT_CODES, Message, MessageField
 from format.location import Location
 from format.wording import counted_plainly
 
@@ -21,7 +21,7 @@ from format.wording import counted_plainly
 INVALID: Final = "internal-record-invalid"
 
 
-class Problem(msgspec.Struct, frozen=True):
+class DecodingProblem(msgspec.Struct, frozen=True):
     """An invalid or unknown part that did not stop the decoding; ``position`` is the byte in the key or value."""
 
     code: str  # of format.findings.FINDING_CODES
@@ -35,7 +35,7 @@ class Problem(msgspec.Struct, frozen=True):
         return finding(self.code, location, f"{self.part}: {self.message}", judgement=Judgement(severity=self.severity))
 
 
-class Decoded(msgspec.Struct, frozen=True):
+class DecodedMessage(msgspec.Struct, frozen=True):
     """A key, value or control record.
 
     ``name`` is Kafka's name of the message ("OffsetCommitKey"), ``record_type`` the name of the record type
@@ -55,7 +55,7 @@ class Decoded(msgspec.Struct, frozen=True):
     type_id: int | None = None
     version: int | None = None
     data: dict[str, Any] | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DecodingProblem, ...] = ()
     raw: bytes | None = None
     is_tombstone: bool = False
 
@@ -75,7 +75,7 @@ _MAX_VARINT_BYTES = 5
 _INT16 = struct.Struct(">h")
 
 
-class Leaf(NamedTuple):
+class FieldPlace(NamedTuple):
     """The place of a string, or of bytes, in what is read; ``name`` is that of its field, "" for a tag not known."""
 
     name: str
@@ -100,9 +100,9 @@ class Cursor:
         self.end = len(buffer)
         self.part = part  # "key" or "value", for messages
         self.values_left = max_values
-        self.problems: list[Problem] = []
+        self.problems: list[DecodingProblem] = []
         self.path: list[str] = []
-        self.leaves: list[Leaf] | None = None
+        self.leaves: list[FieldPlace] | None = None
 
     def take(self, length: int) -> int:
         """Step over ``length`` bytes; returns the position where they start."""
@@ -121,7 +121,7 @@ class Cursor:
     def warn(self, code: str, message: str, severity: Severity) -> None:
         """Add a problem at the current position; only the first MAX_PROBLEMS are kept."""
         if len(self.problems) < MAX_PROBLEMS:
-            self.problems.append(Problem(code, severity, message, self.part, self.position))
+            self.problems.append(DecodingProblem(code, severity, message, self.part, self.position))
 
     def read_int16(self) -> int:
         at = self.take(2)
@@ -188,7 +188,9 @@ def reader_for(message: Message, version: int) -> Callable[[Cursor], dict[str, A
     return _struct_reader(message.fields, version, version in message.flexible)
 
 
-def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> Callable[[Cursor], dict[str, Any]]:
+def _struct_reader(
+    fields: tuple[MessageField, ...], version: int, flexible: bool
+) -> Callable[[Cursor], dict[str, Any]]:
     present = [each for each in fields if version in each.versions]
     plain = [(each.name, _field_reader(each, version, flexible)) for each in present if each.tag is None]
     tagged = {
@@ -236,7 +238,7 @@ def _with_tagged_fields(
             cursor.warn("version-unknown", f"tagged field {tag} is not known", Severity.INFO)
             unknown[str(tag)] = base64.b64encode(cursor.buffer[start : start + size_bytes]).decode("ascii")
             if cursor.leaves is not None:
-                cursor.leaves.append(Leaf("", False, start, size_bytes))
+                cursor.leaves.append(FieldPlace("", False, start, size_bytes))
             continue
         name, default, read = tagged[tag]
         start = cursor.position
@@ -263,7 +265,7 @@ def _with_tagged_fields(
     return found
 
 
-def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
+def _field_reader(field: MessageField, version: int, flexible: bool) -> Reader:
     nullable = version in field.nullable
     element_type = field.element_type
     if element_type is not None:
@@ -304,7 +306,7 @@ def _value_reader(name: str, type: str, flexible: bool, nullable: bool) -> Reade
                 return None
             raise CorruptDataError(f"is null, which is not allowed, at byte {cursor.position}")
         if cursor.leaves is not None and length:
-            cursor.leaves.append(Leaf(name, type == "string", cursor.position, length))
+            cursor.leaves.append(FieldPlace(name, type == "string", cursor.position, length))
         if type == "string":
             return cursor.read_text(length)
         at = cursor.take(length)
@@ -327,8 +329,8 @@ def _uuid(buffer: bytes, at: int) -> str:
     return base64.urlsafe_b64encode(buffer[at : at + _UUID_BYTES])[:22].decode("ascii")
 
 
-def _array_reader(field: Field, element_type: str, version: int, flexible: bool, nullable: bool) -> Reader:
-    element = Field(field.name, element_type, field.fields, field.versions, field.nullable, None, None)
+def _array_reader(field: MessageField, element_type: str, version: int, flexible: bool, nullable: bool) -> Reader:
+    element = MessageField(field.name, element_type, field.fields, field.versions, field.nullable, None, None)
     least_bytes = max(1, _least_bytes(element, version, flexible, nullable=False))
     weight = 1 + len(field.fields)
     code = STRUCT_CODES.get(element_type) if element_type != "float64" else None
@@ -363,7 +365,7 @@ def _array_reader(field: Field, element_type: str, version: int, flexible: bool,
     return read_array
 
 
-def _least_bytes(field: Field, version: int, flexible: bool, nullable: bool) -> int:
+def _least_bytes(field: MessageField, version: int, flexible: bool, nullable: bool) -> int:
     """The least number of bytes of a value of the field, which bounds the count of an array before it is read."""
     if field.type in FIXED_WIDTH_TYPES:
         return FIXED_WIDTH_TYPES[field.type]

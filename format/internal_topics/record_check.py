@@ -25,8 +25,8 @@ from format.internal_topics.decoder import (
     decode_control_value,
     decoder_for,
 )
-from format.internal_topics.reader import INVALID, Decoded, Problem
-from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field
+from format.internal_topics.reader import INVALID, DecodedMessage, DecodingProblem
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, MessageField
 from format.kernel import messages as kernel
 from format.kernel.messages import find_odd_coordinator_record, find_odd_framed_record
 from format.location import Location
@@ -86,7 +86,7 @@ class _Compiler:
     def __init__(self) -> None:
         self.steps: list[tuple[int, int, int]] = []
 
-    def program(self, fields: tuple[Field, ...], version: int, flexible: bool) -> int:
+    def program(self, fields: tuple[MessageField, ...], version: int, flexible: bool) -> int:
         """Add the program of a message or struct in a version; the number of its first step."""
         present = [each for each in fields if version in each.versions]
         steps = [self._step(each, version, flexible) for each in present if each.tag is None]
@@ -103,7 +103,7 @@ class _Compiler:
         self.steps += [*steps, (kernel.STEP_END, 0, 0)]
         return start
 
-    def _step(self, field: Field, version: int, flexible: bool) -> tuple[int, int, int]:
+    def _step(self, field: MessageField, version: int, flexible: bool) -> tuple[int, int, int]:
         nullable = int(version in field.nullable)
         if field.element_type is not None:
             if field.element_type == "struct":
@@ -141,7 +141,7 @@ _CONSEQUENCES = {
     layout.SHARE_GROUP_STATE_TOPIC: "the load of the partition ends here: no share group of it can be read",
     layout.CLUSTER_METADATA_TOPIC: "a broker or controller stops here",
 }
-_CONTROL_BATCH = Problem(INVALID, Severity.ERROR, "a control record, which is read as any other", "", 0)
+_CONTROL_BATCH = DecodingProblem(INVALID, Severity.ERROR, "a control record, which is read as any other", "", 0)
 _SHARE_UPDATE = 1  # the record type
 _STATUS_AT = 16  # in a value of __transaction_state
 _PARTITIONS_AT = _STATUS_AT + 1
@@ -177,7 +177,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
 
     def summary(self, table: RecordTable) -> OddRecords:
         """As ``findings``, but one for all records of the table with which the same is wrong: for the first of them."""
-        rows_of: dict[Problem, list[int]] = {}
+        rows_of: dict[DecodingProblem, list[int]] = {}
         for row, problem in self._odd_records(table):
             rows_of.setdefault(problem, []).append(row)
         found = [self._finding(table, rows[0], each, more=len(rows) - 1) for each, rows in rows_of.items()]
@@ -195,7 +195,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
         has_content = decoded.data is not None or decoded.is_tombstone
         return has_type and has_content and not any(self._contradictions(decoded))
 
-    def _odd_records(self, table: RecordTable) -> Iterator[tuple[int, Problem]]:
+    def _odd_records(self, table: RecordTable) -> Iterator[tuple[int, DecodingProblem]]:
         """Each row that is not as a broker writes it, with each thing that is wrong with it."""
         if not len(table):
             return
@@ -220,7 +220,7 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
             rows.update(_update_tombstones(table))
         return sorted(rows)
 
-    def problems(self, key: bytes | None, value: bytes | None) -> Iterator[Problem]:
+    def problems(self, key: bytes | None, value: bytes | None) -> Iterator[DecodingProblem]:
         """What is wrong with a record, as a broker sees it."""
         try:
             decoded_key = self.decoder.decode_key(key)
@@ -229,13 +229,13 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
                 return
             decoded = self.decoder.decode_value(decoded_key, value)
         except KafkaLogError as error:
-            yield Problem(INVALID, Severity.ERROR, error.message, "", 0)
+            yield DecodingProblem(INVALID, Severity.ERROR, error.message, "", 0)
             return
         for problem in (*decoded_key.problems, *decoded.problems):
             yield self._judged(problem, decoded)
         yield from self._contradictions(decoded)
 
-    def _judged(self, problem: Problem, value: Decoded) -> Problem:
+    def _judged(self, problem: DecodingProblem, value: DecodedMessage) -> DecodingProblem:
         """A problem with the severity that it has for a broker."""
         if problem.code == "version-unknown" and value.data is None:
             if value.name == "TransactionLogValue":
@@ -251,21 +251,21 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
             return replace(problem, severity=Severity.ERROR)
         return problem
 
-    def _contradictions(self, value: Decoded) -> Iterator[Problem]:
+    def _contradictions(self, value: DecodedMessage) -> Iterator[DecodingProblem]:
         """What a broker refuses in a value that it can decode."""
         data = value.data
         if value.is_tombstone and value.name == "ShareUpdateValue":
-            yield Problem(INVALID, Severity.ERROR, "a tombstone, which updates do not have", "value", 0)
+            yield DecodingProblem(INVALID, Severity.ERROR, "a tombstone, which updates do not have", "value", 0)
         if data is None or value.name != "TransactionLogValue":
             return
         for name, largest in _LARGEST.items():
             if not 0 <= data.get(name, 0) <= largest:
-                yield Problem(INVALID, Severity.ERROR, f"{name} {data[name]} is not one", "value", 0)
+                yield DecodingProblem(INVALID, Severity.ERROR, f"{name} {data[name]} is not one", "value", 0)
         if 0 < data["transactionStatus"] < len(TRANSACTION_STATUSES) and data["transactionPartitions"] is None:
             message = "a transaction without transactionPartitions"
-            yield Problem(INVALID, Severity.ERROR, message, "value", _PARTITIONS_AT)
+            yield DecodingProblem(INVALID, Severity.ERROR, message, "value", _PARTITIONS_AT)
 
-    def _finding(self, table: RecordTable, row: int, problem: Problem, more: int = 0) -> Finding:
+    def _finding(self, table: RecordTable, row: int, problem: DecodingProblem, more: int = 0) -> Finding:
         batch, offset = int(table.batch[row]), int(table.offset[row])
         place = batch_location(self.location, table.batches, batch)
         part = f"{problem.part}: " if problem.part else ""
@@ -285,16 +285,16 @@ class InternalRecordCheck(msgspec.Struct, frozen=True):
         )
 
 
-def _control_problems(key: bytes | None, value: bytes | None) -> Iterator[Problem]:
+def _control_problems(key: bytes | None, value: bytes | None) -> Iterator[DecodingProblem]:
     """What is wrong with a control record of the raft log: newer than this program, or against its schema."""
     try:
         decoded = decode_control_value(decode_control_record(key, value).type_number, value)
     except KafkaLogError as error:
-        yield Problem(INVALID, Severity.ERROR, error.message, "", 0)
+        yield DecodingProblem(INVALID, Severity.ERROR, error.message, "", 0)
         return
     for each in decoded.problems:
         is_unread = each.code == "version-unknown" and decoded.data is None
-        yield Problem(each.code, Severity.WARNING if is_unread else each.severity, each.message, each.part, 0)
+        yield DecodingProblem(each.code, Severity.WARNING if is_unread else each.severity, each.message, each.part, 0)
 
 
 def _lacks_partitions(table: RecordTable) -> list[int]:

@@ -70,7 +70,7 @@ class Versions(msgspec.Struct, frozen=True):
 NO_VERSIONS: Final = Versions(0, -1)
 
 
-class Field(msgspec.Struct, frozen=True):
+class MessageField(msgspec.Struct, frozen=True):
     """One field. ``tag`` is the number of a tagged field, None for a field with a fixed place.
 
     ``default`` is the value of a tagged field that is absent. ``fields`` are those of a struct, or of the structs of an
@@ -81,7 +81,7 @@ class Field(msgspec.Struct, frozen=True):
 
     name: str
     type: str
-    fields: tuple[Field, ...]
+    fields: tuple[MessageField, ...]
     versions: Versions
     nullable: Versions
     tag: int | None
@@ -105,7 +105,7 @@ class Message(msgspec.Struct, frozen=True):
     name: str
     versions: Versions
     flexible: Versions
-    fields: tuple[Field, ...]
+    fields: tuple[MessageField, ...]
     since: dict[int, Release] = {}
 
     def as_of(self, release: Release) -> Message:
@@ -169,7 +169,7 @@ class _Line(NamedTuple):
 def read_schema(text: str) -> Schema:
     """Read the content of a ``.schema`` file. Raises ValueError for a line that is no part of one."""
     schema = Schema({}, {})
-    structs: dict[str, tuple[Field, ...]] = {}
+    structs: dict[str, tuple[MessageField, ...]] = {}
     for line in _lines(text):
         if line.text.startswith("type "):
             number, name, since, until = line.match(_TYPE_LINE, line.text)
@@ -203,7 +203,7 @@ def _lines(text: str) -> list[_Line]:
     return blocks[0]
 
 
-def _message(line: _Line, structs: dict[str, tuple[Field, ...]]) -> tuple[str, Message]:
+def _message(line: _Line, structs: dict[str, tuple[MessageField, ...]]) -> tuple[str, Message]:
     """A message, after the word that says whether it is a key, a value or neither."""
     word, name, versions, flexible, since = line.match(_MESSAGE_LINE, line.text.partition(":")[0])
     releases = {int(each[0]): (int(each[1]), int(each[2])) for each in re.findall(r"(\d+) since (\d+).(\d+)", since)}
@@ -211,7 +211,7 @@ def _message(line: _Line, structs: dict[str, tuple[Field, ...]]) -> tuple[str, M
     return word, Message(name, _versions(versions), _versions(flexible, NO_VERSIONS), fields, releases)
 
 
-def _fields(line: _Line, structs: dict[str, tuple[Field, ...]]) -> tuple[Field, ...]:
+def _fields(line: _Line, structs: dict[str, tuple[MessageField, ...]]) -> tuple[MessageField, ...]:
     """The fields after the colon of a line, and below it."""
     here = _Line(line.number, line.text.partition(": ")[2], [])
     found = []
@@ -221,7 +221,7 @@ def _fields(line: _Line, structs: dict[str, tuple[Field, ...]]) -> tuple[Field, 
     return tuple(found)
 
 
-def _field(line: _Line, text: str, structs: dict[str, tuple[Field, ...]], below: list[_Line]) -> Field:
+def _field(line: _Line, text: str, structs: dict[str, tuple[MessageField, ...]], below: list[_Line]) -> MessageField:
     name, array, kind, null, nullable, versions, tag, default, since = line.match(_FIELD, text)
     if kind not in _TYPES and kind not in structs:
         raise ValueError(f"line {line.number}: unknown type {kind}")
@@ -238,7 +238,7 @@ def _field(line: _Line, text: str, structs: dict[str, tuple[Field, ...]], below:
         value = _ZEROS.get(kind, 0)
     may_be_null = _versions(nullable, found) if null else NO_VERSIONS
     number = None if tag is None else int(tag)
-    return Field(name, (array or "") + kind, fields, found, may_be_null, number, value, _release(since))
+    return MessageField(name, (array or "") + kind, fields, found, may_be_null, number, value, _release(since))
 
 
 def _versions(text: str | None, otherwise: Versions = NO_VERSIONS) -> Versions:

@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from format import layout
-from format.io.store import Opened, Ranges, RemoteEntry, Store
+from format.io.store import Opened, RangeReader, RemoteEntry, Store
 from format.limits import DEFAULT_LIMITS, MIB
 
 _MANIFEST, _INDEXES = ".rsm-manifest", ".indexes"
@@ -36,7 +36,7 @@ _MOST_CHUNK_BYTES = DEFAULT_LIMITS.max_decompressed_bytes
 _KEPT_CHUNKS = 2
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class SegmentManifest(msgspec.Struct, frozen=True):
     """A decoded ``.rsm-manifest``: the chunks of the log, and the indexes."""
 
     size_bytes: int  # of the log
@@ -46,7 +46,7 @@ class Manifest(msgspec.Struct, frozen=True):
     indexes: dict[str, tuple[int, int]]  # position and size in the object of indexes
 
 
-def decode_manifest(content: bytes) -> Manifest:
+def decode_manifest(content: bytes) -> SegmentManifest:
     """Decode a manifest; raises OSError for an invalid or newer manifest, and for an encrypted segment."""
     try:
         values = json.loads(content)
@@ -65,7 +65,7 @@ def decode_manifest(content: bytes) -> Manifest:
             for name, each in values["segmentIndexes"].items()
             if each is not None
         }
-        return Manifest(size_bytes, chunk_bytes, tuple(accumulate(sizes)), bool(values["compression"]), indexes)
+        return SegmentManifest(size_bytes, chunk_bytes, tuple(accumulate(sizes)), bool(values["compression"]), indexes)
     except (ValueError, KeyError, TypeError, AttributeError, zstandard.ZstdError) as error:
         raise OSError(f"the manifest cannot be decoded: {error}") from error
 
@@ -104,7 +104,7 @@ class AivenStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._manifests: dict[str, Manifest] = {}
+        self._manifests: dict[str, SegmentManifest] = {}
 
     def entry(self, inner: str) -> RemoteEntry:
         """The entry of a file, with the size that it had in the log directory."""
@@ -117,7 +117,7 @@ class AivenStore:
         """The entries of a directory in the other store, which are objects of the plugin."""
         yield from self._store.entries(inner, is_deep)
 
-    def open(self, inner: str, entry: RemoteEntry) -> Ranges:
+    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
         """Open a file."""
         stem, suffix = os.path.splitext(inner)
         manifest = self._manifest(stem)
@@ -131,7 +131,7 @@ class AivenStore:
             opened.close,
         )
 
-    def _manifest(self, stem: str) -> Manifest:
+    def _manifest(self, stem: str) -> SegmentManifest:
         if stem not in self._manifests:
             name = stem + _MANIFEST
             entry = self._store.entry(name)
@@ -144,7 +144,7 @@ class AivenStore:
                 opened.close()
         return self._manifests[stem]
 
-    def _index(self, manifest: Manifest, suffix: str) -> tuple[int, int]:
+    def _index(self, manifest: SegmentManifest, suffix: str) -> tuple[int, int]:
         found = manifest.indexes.get(_NAMES.get(suffix, ""))
         if found is None or (found[1] == 0 and suffix == layout.TRANSACTION_INDEX_SUFFIX):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -154,7 +154,7 @@ class AivenStore:
 class _Chunks:
     """A log whose chunks may be compressed, each by itself; the last chunks that were read are kept."""
 
-    def __init__(self, opened: Ranges, manifest: Manifest) -> None:
+    def __init__(self, opened: RangeReader, manifest: SegmentManifest) -> None:
         self._opened, self._manifest = opened, manifest
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._lock = threading.Lock()
@@ -212,7 +212,7 @@ class LocalStore:
         for name in os.listdir(inner):
             yield name, self.entry(os.path.join(inner, name))
 
-    def open(self, inner: str, entry: RemoteEntry) -> Ranges:
+    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
         """Open a file."""
         fd = os.open(inner, os.O_RDONLY | os.O_CLOEXEC)
         return Opened(lambda length, position: os.pread(fd, length, position), lambda: os.close(fd))

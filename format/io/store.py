@@ -45,7 +45,7 @@ class RemoteEntry(msgspec.Struct, frozen=True):
         return os.stat_result((mode, 0, 0, 1, 0, 0, self.size_bytes, *times), nanoseconds)
 
 
-class Ranges(Protocol):
+class RangeReader(Protocol):
     """An object opened for reading by ranges. Several threads may call ``read_at``, which raises OSError."""
 
     def read_at(self, length: int, position: int) -> bytes: ...
@@ -71,7 +71,7 @@ class Store(Protocol):
         """The paths, relative to a directory, and entries of all that is in it, or with ``is_deep`` below it."""
         ...
 
-    def open(self, inner: str, entry: RemoteEntry) -> Ranges:
+    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
         """Open an object; ``entry`` is its entry."""
         ...
 

@@ -67,7 +67,7 @@ class HasColumns(Protocol):
     def columns(self) -> Int64Column: ...
 
 
-class Column:
+class TableColumn:
     """A column (int64) of a table of batches or of records, as an attribute."""
 
     def __init__(self, number: int) -> None:
@@ -112,17 +112,17 @@ class _Table:
         """The batches with other results of the CRC check."""
         return type(self)(self.columns, crc_valid)
 
-    position = Column(_COLUMN["position"])
-    size_bytes = Column(_COLUMN["size_bytes"])  # on disk, the header included
-    magic = Column(_COLUMN["magic"])
-    attributes = Column(_COLUMN["attributes"])
-    crc = Column(_COLUMN["crc"])
-    leader_epoch = Column(_COLUMN["leader_epoch"])  # -1 for v0 and v1, which have none
-    base_timestamp = Column(_COLUMN["base_timestamp"])  # in ms; the delete horizon if has_delete_horizon; -1 for v0
-    max_timestamp = Column(_COLUMN["max_timestamp"])
-    producer_id = Column(_COLUMN["producer_id"])
-    producer_epoch = Column(_COLUMN["producer_epoch"])
-    base_sequence = Column(_COLUMN["base_sequence"])
+    position = TableColumn(_COLUMN["position"])
+    size_bytes = TableColumn(_COLUMN["size_bytes"])  # on disk, the header included
+    magic = TableColumn(_COLUMN["magic"])
+    attributes = TableColumn(_COLUMN["attributes"])
+    crc = TableColumn(_COLUMN["crc"])
+    leader_epoch = TableColumn(_COLUMN["leader_epoch"])  # -1 for v0 and v1, which have none
+    base_timestamp = TableColumn(_COLUMN["base_timestamp"])  # ms; the delete horizon if has_delete_horizon; -1 for v0
+    max_timestamp = TableColumn(_COLUMN["max_timestamp"])
+    producer_id = TableColumn(_COLUMN["producer_id"])
+    producer_epoch = TableColumn(_COLUMN["producer_epoch"])
+    base_sequence = TableColumn(_COLUMN["base_sequence"])
 
     @property
     def last_offset(self) -> Int64Column:
@@ -183,7 +183,9 @@ class HeaderTable(_Table):
 
     __slots__ = ()
 
-    header_offset = Column(_BASE_OFFSET)  # the first field of the header: the last offset of a wrapper, else the first
+    header_offset = TableColumn(
+        _BASE_OFFSET
+    )  # the first field of the header: the last offset of a wrapper, else the first
 
     def unopened(self) -> BatchTable:
         """The batches, with wrappers left closed: with their last offset for the first, and -1 records."""
@@ -199,9 +201,9 @@ class BatchTable(_Table):
 
     __slots__ = ()
 
-    base_offset = Column(_BASE_OFFSET)
-    last_offset_delta = Column(_LAST_OFFSET_DELTA)
-    record_count = Column(_COLUMN["record_count"])  # -1 for a wrapper that is closed
+    base_offset = TableColumn(_BASE_OFFSET)
+    last_offset_delta = TableColumn(_LAST_OFFSET_DELTA)
+    record_count = TableColumn(_COLUMN["record_count"])  # -1 for a wrapper that is closed
 
     def value(self, name: str, row: int) -> int:
         """One value of a column."""

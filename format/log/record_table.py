@@ -13,7 +13,7 @@ from format.kernel.records import index_headers
 from format.kernel.search import find_other_record
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
-from format.log.batch_table import BatchTable, Column, Int64Column
+from format.log.batch_table import BatchTable, Int64Column, TableColumn
 
 #: The index of each column of a RecordTable, by name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
@@ -49,18 +49,18 @@ class RecordTable(msgspec.Struct):
     def __len__(self) -> int:
         return len(self.columns)
 
-    batch = Column(_COLUMN["batch"])
-    offset = Column(_COLUMN["offset"])
-    timestamp = Column(_COLUMN["timestamp"])
-    attributes = Column(_COLUMN["attributes"])  # the byte of the record (of the message for v0 and v1)
-    start = Column(_COLUMN["start"])
-    size_bytes = Column(_COLUMN["size_bytes"])  # of the uncompressed record, its length field included
-    key_start = Column(_COLUMN["key_start"])
-    key_length = Column(_COLUMN["key_length"])  # -1 for null
-    value_start = Column(_COLUMN["value_start"])
-    value_length = Column(_COLUMN["value_length"])  # -1 for null
-    headers_start = Column(_COLUMN["headers_start"])
-    header_count = Column(_COLUMN["header_count"])  # -1 for a format without headers
+    batch = TableColumn(_COLUMN["batch"])
+    offset = TableColumn(_COLUMN["offset"])
+    timestamp = TableColumn(_COLUMN["timestamp"])
+    attributes = TableColumn(_COLUMN["attributes"])  # the byte of the record (of the message for v0 and v1)
+    start = TableColumn(_COLUMN["start"])
+    size_bytes = TableColumn(_COLUMN["size_bytes"])  # of the uncompressed record, its length field included
+    key_start = TableColumn(_COLUMN["key_start"])
+    key_length = TableColumn(_COLUMN["key_length"])  # -1 for null
+    value_start = TableColumn(_COLUMN["value_start"])
+    value_length = TableColumn(_COLUMN["value_length"])  # -1 for null
+    headers_start = TableColumn(_COLUMN["headers_start"])
+    header_count = TableColumn(_COLUMN["header_count"])  # -1 for a format without headers
 
     @property
     def sequence(self) -> Int64Column:

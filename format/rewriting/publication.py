@@ -64,7 +64,7 @@ class FileEntry(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Step(msgspec.Struct, frozen=True):
+class PublishedStep(msgspec.Struct, frozen=True):
     """A finished step: its files and its result."""
 
     files: tuple[FileEntry, ...]
@@ -174,7 +174,7 @@ def _is_at(fd: int, path: Path) -> bool:
         return False
 
 
-def finished_steps(path: Path, manifest: Path, job: Mapping[str, Any]) -> dict[str, Step] | None:
+def finished_steps(path: Path, manifest: Path, job: Mapping[str, Any]) -> dict[str, PublishedStep] | None:
     """The finished steps in the journal at ``path``, by name; None where it is of another job, or cannot be read.
 
     Where it is missing or empty, the manifest counts, which replaces it at the end: it has no steps, so that all of
@@ -184,7 +184,7 @@ def finished_steps(path: Path, manifest: Path, job: Mapping[str, Any]) -> dict[s
         lines = read_whole(path, _MAX_JOURNAL_BYTES).split(b"\n")
     except KafkaLogError:
         lines = [b""]
-    steps: dict[str, Step] = {}
+    steps: dict[str, PublishedStep] = {}
     try:
         if len(lines) == 1:
             return steps if json.loads(read_whole(manifest, _MAX_JOURNAL_BYTES))["job"] == job else None
@@ -196,7 +196,7 @@ def finished_steps(path: Path, manifest: Path, job: Mapping[str, Any]) -> dict[s
     with contextlib.suppress(ValueError, KeyError, TypeError):  # a line that was cut short
         for line in lines[1:-1]:
             entry = json.loads(line)
-            steps[entry["step"]] = Step(_files_of(entry), entry["result"])
+            steps[entry["step"]] = PublishedStep(_files_of(entry), entry["result"])
     return steps
 
 
@@ -431,7 +431,7 @@ class Publication:
                 journal.close()
             raise
 
-    def _steps_in(self, path: Path) -> dict[str, Step] | None:
+    def _steps_in(self, path: Path) -> dict[str, PublishedStep] | None:
         """The finished steps of a partial directory; None where it is of another job."""
         return finished_steps(path / JOURNAL, path / self._manifest, self._job)
 

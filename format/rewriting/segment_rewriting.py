@@ -151,7 +151,7 @@ class _NewSegment:
             self._log.discard()
 
 
-class Mark(NamedTuple):
+class OutputMark(NamedTuple):
     """A position in the output: the number of the segment, and the bytes in it so far."""
 
     number: int
@@ -206,11 +206,11 @@ class SegmentOutput:
         """Append bytes that are no batch, without indexing them."""
         self._segments[-1].write(content)
 
-    def mark(self) -> Mark:
+    def mark(self) -> OutputMark:
         """The current position."""
-        return Mark(len(self._segments) - 1, self._segments[-1].size_bytes)
+        return OutputMark(len(self._segments) - 1, self._segments[-1].size_bytes)
 
-    def ranges(self, start: Mark, end: Mark) -> tuple[OutputRange, ...]:
+    def ranges(self, start: OutputMark, end: OutputMark) -> tuple[OutputRange, ...]:
         """The ranges of the files that were written between two marks; none where no log is written."""
         found = []
         for number in range(start.number, end.number + 1) if self._rewriter.writes_log else ():

@@ -33,7 +33,7 @@ _COLUMNS = {"key": slice(0, 3), "value": slice(3, 6)}
 _HEADERS = (b"_schema_id", b".globalId")
 
 
-class Undecodable(msgspec.Struct, frozen=True):
+class UndecodableField(msgspec.Struct, frozen=True):
     """A key or a value (``field``) that could not be decoded, and its row in a table of records."""
 
     row: int
@@ -73,10 +73,10 @@ def topic_decoder(location: Location, decoding: Decoding) -> TopicDecoder | None
     return None if decoder_of(location) is not None else decoding.topic(location.topic or "")
 
 
-def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[RecordTable, list[Undecodable]]:
+def decoded_table(table: RecordTable, decoder: TopicDecoder | None) -> tuple[RecordTable, list[UndecodableField]]:
     """The records with their decoded columns, and what could not be decoded. Control records are left as they are."""
     decoded = np.full((len(table), len(DECODED_COLUMNS)), None)
-    undecodable: list[Undecodable] = []
+    undecodable: list[UndecodableField] = []
     if decoder is None or not len(table):
         return replace(table, decoded=decoded), undecodable
     first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
@@ -95,7 +95,7 @@ def _decode_field(
     field: str,
     decoder: FieldDecoder,
     decoded: NDArray[np.object_],
-    undecodable: list[Undecodable],
+    undecodable: list[UndecodableField],
     *,
     has_headers: bool,
 ) -> None:
@@ -115,7 +115,7 @@ def _decode_field(
         decoded[rows, columns.start + 2] = schema.kind
         for number, reason in reasons.items():
             decoded[rows[number], columns.start + 2] = "raw"
-            undecodable.append(Undecodable(int(rows[number]), field, schema_id, reason))
+            undecodable.append(UndecodableField(int(rows[number]), field, schema_id, reason))
         is_left[rows] = False
     if not has_headers:
         rows, strings = decoder.strings(table.buffer, starts, np.where(is_left, lengths, -1))
@@ -132,14 +132,14 @@ def _decode_field(
         one = decoder.decoded(data, named) if named else decode_once(data)
         found.append(one)
         if one.reason is not None:
-            undecodable.append(Undecodable(row, field, one.schema_id, one.reason))
+            undecodable.append(UndecodableField(row, field, one.schema_id, one.reason))
     decoded[left, columns.start] = [each.text for each in found]
     decoded[left, columns.start + 1] = [each.schema_id for each in found]
     decoded[left, columns.start + 2] = [each.format for each in found]
 
 
 def _findings(
-    table: RecordTable, undecodable: Sequence[Undecodable], location: Location
+    table: RecordTable, undecodable: Sequence[UndecodableField], location: Location
 ) -> Iterator[tuple[int, Finding]]:
     """A finding for each batch and reason, with the row of the first record."""
     groups: dict[tuple[int, str, int | str | None, str], list[int]] = {}

@@ -13,7 +13,7 @@ from format.columns import RECORD
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.internal_topics.decoder import INTERNAL_TOPICS, Decoder, decode_control_value, decoder_for
-from format.internal_topics.reader import Decoded
+from format.internal_topics.reader import DecodedMessage
 from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
 from format.location import Location
 from format.log.control_records import decode_control_record
@@ -125,7 +125,7 @@ def _control(
     return shown_key, _shown(decode_control_value(control.type_number, value, topic), value, place, findings)
 
 
-def _shown(decoded: Decoded, raw: bytes | None, place: Location, findings: list[Finding]) -> Any:
+def _shown(decoded: DecodedMessage, raw: bytes | None, place: Location, findings: list[Finding]) -> Any:
     """The decoded object, or the bytes without one; the decoder's problems become findings."""
     findings += [problem.finding(place) for problem in decoded.problems]
     if decoded.data is None:

@@ -27,8 +27,8 @@ from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.partition import location_of_directory, parse_partition_dir
 from format.node.target import Target
 from format.scan.followed_partition import (
+    FollowedEnd,
     FollowedPartition,
-    LogEnd,
     end_behind_damage,
     end_of_table,
     inode_at,
@@ -62,7 +62,7 @@ class Stopping(msgspec.Struct, frozen=True):
 NEVER = Stopping(lambda: False)
 
 
-class Changes:
+class FollowedChanges:
     """The followed directories, which are looked at again and again for changes."""
 
     def __init__(self, stopping: Stopping = NEVER) -> None:
@@ -143,7 +143,7 @@ class Grown(msgspec.Struct):
 
     partition: FollowedPartition
     log: LogUnit
-    end: LogEnd
+    end: FollowedEnd
     _source: FileSource
     _range: BatchRange
     _room: Room
@@ -190,7 +190,7 @@ class FollowDriver:
     def __init__(self, targets: Sequence[Target], terms: FollowTerms) -> None:
         self._targets = targets
         self._terms = terms
-        self._changes = Changes(terms.stopping)
+        self._changes = FollowedChanges(terms.stopping)
         self._room = own_room()
         self._errors: dict[Path, str] = {}  # the last of each path that cannot be read: each is reported once
         self._log_dirs: dict[Path, LogDir] = {}
@@ -393,11 +393,13 @@ class FollowDriver:
                 return None
         behind = end_behind_damage(source, place.position, self._terms.limits)
         if is_final or place.is_deleted:
-            end = LogEnd(source.size_bytes, partition.next_offset if behind is None else behind.next_offset)
+            end = FollowedEnd(source.size_bytes, partition.next_offset if behind is None else behind.next_offset)
             return self._grown(partition, source, end, is_final=True)
         return None if behind is None else self._grown(partition, source, behind)
 
-    def _grown(self, partition: FollowedPartition, source: FileSource, end: LogEnd, *, is_final: bool = False) -> Grown:
+    def _grown(
+        self, partition: FollowedPartition, source: FileSource, end: FollowedEnd, *, is_final: bool = False
+    ) -> Grown:
         path, position = Path(source.path), 0
         base_offset = None
         if partition.place is not None:

@@ -33,7 +33,7 @@ _ZEROS_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class LogEnd:
+class FollowedEnd:
     """A position between batches of a segment, the offset there, and some batches before it."""
 
     position: int
@@ -41,9 +41,9 @@ class LogEnd:
     last_batches: HeaderTable | None = field(default=None, compare=False, repr=False)
 
 
-def end_of_table(table: HeaderTable) -> LogEnd:
+def end_of_table(table: HeaderTable) -> FollowedEnd:
     """The end of the last batch of a table."""
-    return LogEnd(int(table.end_position[-1]), table.last_offset_of(len(table) - 1) + 1, table)
+    return FollowedEnd(int(table.end_position[-1]), table.last_offset_of(len(table) - 1) + 1, table)
 
 
 def whole_batches(source: Source, start: int, most_bytes: int) -> HeaderTable | None:
@@ -68,29 +68,29 @@ def whole_batches(source: Source, start: int, most_bytes: int) -> HeaderTable | 
     return found if found is not None and len(found) else None
 
 
-def end_of_segment(segment: Segment, source: Source) -> LogEnd:
+def end_of_segment(segment: Segment, source: Source) -> FollowedEnd:
     """The end of a segment's log, found from the last entry of its index on."""
     start = start_position(segment, source, Selection(from_offset=_LAST_OFFSET))
     for position in (start, 0) if start else (0,):
-        end = LogEnd(position, -1)
+        end = FollowedEnd(position, -1)
         for table in header_tables(source, position, source.size_bytes):
             end = end_of_table(table)
         if end.next_offset >= 0:
             return end
-    return LogEnd(0, segment.base_offset)
+    return FollowedEnd(0, segment.base_offset)
 
 
-def place_of_offset(segment: Segment, source: Source, offset: int) -> LogEnd | None:
+def place_of_offset(segment: Segment, source: Source, offset: int) -> FollowedEnd | None:
     """The start of the batch that contains an offset, or of the next one; None if the log ends before the offset."""
     start = start_position(segment, source, Selection(from_offset=offset))
     for table in header_tables(source, start, source.size_bytes):
         row = int(np.searchsorted(table.last_offset, offset))
         if row < len(table):
-            return LogEnd(int(table.position[row]), int(table.header_offset[row]))
+            return FollowedEnd(int(table.position[row]), int(table.header_offset[row]))
     return None
 
 
-def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMITS) -> LogEnd | None:
+def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMITS) -> FollowedEnd | None:
     """The end of the last intact batch after damage at ``start``; None if there is none.
 
     Zeros at ``start`` are not damage but a preallocated file, for which the result is None.
@@ -111,7 +111,7 @@ _DELETED = "deleted"
 _TICK_NS = 50_000_000
 
 
-class Mark(NamedTuple):
+class BatchMark(NamedTuple):
     """A batch that was read: its segment, its start and end position there, its offsets, and its CRC."""
 
     segment_base_offset: int
@@ -122,7 +122,7 @@ class Mark(NamedTuple):
     crc: int
 
 
-class Place(msgspec.Struct, frozen=True):
+class FollowedPlace(msgspec.Struct, frozen=True):
     """The place of the next batch: a file, its identity, and a position in it.
 
     ``is_deleted`` is whether the file is marked as deleted; it is read to its end before it is removed.
@@ -147,9 +147,9 @@ class FollowedPartition:
     listed: Partition
     directory_inode: tuple[int, int]
     selection: Selection = EVERYTHING
-    place: Place | None = None
+    place: FollowedPlace | None = None
     next_offset: int = 0
-    marks: deque[Mark] = field(default_factory=lambda: deque(maxlen=_MOST_MARKS))
+    marks: deque[BatchMark] = field(default_factory=lambda: deque(maxlen=_MOST_MARKS))
     is_to_begin: bool = True
     waiting_bytes: int = 0  # after the last whole batch
     waiting_since: float = 0.0  # the time from which on waiting_bytes has not changed
@@ -243,7 +243,7 @@ class FollowedPartition:
         last = self.marks[-1]
         return last.end_position == place.position and not _is_there(last, source)
 
-    def took(self, end: LogEnd) -> None:
+    def took(self, end: FollowedEnd) -> None:
         """Move the place to the end of batches that were read."""
         if self.place is None:
             raise ValueError("there is no place that could be moved")
@@ -258,7 +258,7 @@ class FollowedPartition:
         last = table.rows(slice(-_MOST_MARKS, None))
         columns = (last.position, last.end_position, last.header_offset, last.last_offset, last.crc)
         for row in zip(*(column.tolist() for column in columns), strict=True):
-            self.marks.append(Mark(self.place.segment_base_offset, *row))
+            self.marks.append(BatchMark(self.place.segment_base_offset, *row))
 
     def next_segment(self) -> Segment | None:
         """The segment after that of the place; None if there is none yet."""
@@ -386,11 +386,11 @@ def _opened(segment: Segment) -> FileSource:
     return FileSource(segment.log)
 
 
-def _place(segment: Segment, source: FileSource, position: int) -> Place:
-    return Place(Path(source.path), segment.base_offset, source.device_inode, position)
+def _place(segment: Segment, source: FileSource, position: int) -> FollowedPlace:
+    return FollowedPlace(Path(source.path), segment.base_offset, source.device_inode, position)
 
 
-def _is_there(mark: Mark, source: FileSource) -> bool:
+def _is_there(mark: BatchMark, source: FileSource) -> bool:
     """Whether the batch of a mark is still where it was read."""
     try:
         header = headers_in(memoryview(source.read_at(mark.position, HEADER_BYTES)), mark.position)

@@ -130,7 +130,7 @@ class Outcome(IntEnum):
     OPEN = 3
 
 
-class Values(msgspec.Struct, frozen=True):
+class KeyedValues(msgspec.Struct, frozen=True):
     """Values of keys: ``columns`` is int64 with VALUE_COLUMNS; ``texts`` has those that are not empty, by row."""
 
     columns: Int64Column
@@ -143,7 +143,7 @@ class Values(msgspec.Struct, frozen=True):
         return self.columns[:, VALUE[name]]
 
     @classmethod
-    def none(cls) -> Values:
+    def none(cls) -> KeyedValues:
         return cls(np.empty((0, len(VALUE_COLUMNS)), np.int64), {})
 
 
@@ -157,11 +157,11 @@ class GroupRecords(msgspec.Struct, frozen=True):
 
     names: list[bytes]
     keys: Int64Column
-    latest: Values
+    latest: KeyedValues
     totals: Int64Column
-    pending: Values = msgspec.field(default_factory=Values.none)
+    pending: KeyedValues = msgspec.field(default_factory=KeyedValues.none)
     ended: tuple[tuple[int, bool], ...] = ()
-    history: Values | None = None
+    history: KeyedValues | None = None
 
 
 def read_groups(
@@ -298,7 +298,7 @@ class _Reduction:
         partition = self._facts[:, _FACT["partition"]]
         return keys.numbers_of(np.stack((self._group, self._name, types << 32 | partition & 0xFFFFFFFF), axis=1))
 
-    def _values(self, records: NDArray[np.intp], key: Int64Column) -> Values:
+    def _values(self, records: NDArray[np.intp], key: Int64Column) -> KeyedValues:
         """The values of some records, whose keys have these numbers."""
         table, facts = self._table, self._facts
         timestamp = facts[records, _FACT["timestamp"]]
@@ -321,7 +321,7 @@ class _Reduction:
         starts = facts[records[rows], _FACT["text_start"]].tolist()
         spans = zip(rows.tolist(), starts, lengths[rows].tolist(), strict=True)
         buffer = table.buffer
-        return Values(columns, {row: bytes(buffer[start : start + length]) for row, start, length in spans})
+        return KeyedValues(columns, {row: bytes(buffer[start : start + length]) for row, start, length in spans})
 
     def _totals(self) -> Int64Column:
         """A row of TOTAL_COLUMNS for each group."""
@@ -490,7 +490,7 @@ class GroupStates:
                 column.resize(needed + needed // 8 + _LEAST_ROOM, refcheck=False)
             self._latest["record_offset"][room:] = _UNSEEN
 
-    def _set(self, numbers: Int64Column, values: Values, log: int) -> None:
+    def _set(self, numbers: Int64Column, values: KeyedValues, log: int) -> None:
         keys = numbers[values.column("key")]
         is_newer = values.column("record_offset") > self._latest["record_offset"][keys]
         chosen, columns = keys, values.columns
@@ -509,7 +509,7 @@ class GroupStates:
             if is_newer[row]:
                 self.texts[int(keys[row])] = text
 
-    def _hold(self, numbers: Int64Column, values: Values, partition: int, log: int) -> None:
+    def _hold(self, numbers: Int64Column, values: KeyedValues, partition: int, log: int) -> None:
         for row, given in enumerate(values.columns.tolist()):
             key = int(numbers[given[VALUE["key"]]])
             producer_id = given[VALUE["producer_id"]]

@@ -32,7 +32,7 @@ from format.state.cluster_image import BrokenImage, ClusterImage
 from format.state.log_headers import log_parts
 
 if TYPE_CHECKING:
-    from format.internal_topics.reader import Problem
+    from format.internal_topics.reader import DecodingProblem
 
 
 _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
@@ -159,7 +159,7 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                 place = item.location.at(
                     position=int(table.position[records.batch[row]]), offset=int(records.offset[row])
                 )
-                odd: list[Problem] = []
+                odd: list[DecodingProblem] = []
                 try:
                     found = self._decoded(records, row, place, odd, is_control=bool(is_control[row]))
                 except KafkaLogError as error:
@@ -170,7 +170,7 @@ class MetadataRecords(msgspec.Struct, frozen=True):
                         yield found
 
     def _decoded(
-        self, records: RecordTable, row: int, place: Location, odd: list[Problem], *, is_control: bool
+        self, records: RecordTable, row: int, place: Location, odd: list[DecodingProblem], *, is_control: bool
     ) -> MetadataRecord | Finding | None:
         """A record, None for a control record of no interest, or a finding for one that is newer than this program.
 

@@ -569,7 +569,7 @@ def held_by_majority(ends: Sequence[int], voter_count: int) -> tuple[int, int]:
     return certain, possible
 
 
-class Member(msgspec.Struct, frozen=True):
+class QuorumMember(msgspec.Struct, frozen=True):
     """A node of the quorum by its furthest copy of the metadata log.
 
     ``is_voter`` is None if the voters are not known, or the node is not: there is no meta.properties beside its copy.
@@ -601,7 +601,7 @@ class Quorum(msgspec.Struct, frozen=True):
     clusters, those that cannot be read, and those of nodes of which another copy reaches further.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[QuorumMember, ...]
     voters: tuple[Voter, ...] | None
     best: BestCopy
     state: MetadataState
@@ -613,7 +613,7 @@ class Quorum(msgspec.Struct, frozen=True):
         return self.best.copy.kraft_version > 0
 
     @property
-    def voting(self) -> dict[int, Member]:
+    def voting(self) -> dict[int, QuorumMember]:
         """The voters at hand, by node."""
         return {each.node_id: each for each in self.members if each.is_voter}
 
@@ -662,7 +662,7 @@ class Quorum(msgspec.Struct, frozen=True):
             if voters is not None and (each.is_voter or _votes(each.copy, voters))
         }
 
-    def _own_voters(self, member: Member) -> tuple[Voter, ...] | None:
+    def _own_voters(self, member: QuorumMember) -> tuple[Voter, ...] | None:
         """The voters that a node asks for their votes: those of its own log in a dynamic quorum (KIP-853)."""
         return member.copy.voters if member.copy.kraft_version else self.voters
 
@@ -682,7 +682,7 @@ class Quorum(msgspec.Struct, frozen=True):
         return max([*by_snapshots, self.held[0]])
 
     @property
-    def overwritten(self) -> list[tuple[Member, int, int]]:
+    def overwritten(self) -> list[tuple[QuorumMember, int, int]]:
         """The members with committed records that the best copy has not: from an offset, up to an end."""
         return [
             (each, each.shared_end, each.copy.committed_end)
@@ -723,7 +723,8 @@ def quorum_of(
     voters = _voters(list(of_nodes.values()), state)
     return Quorum(
         tuple(
-            Member(each, _votes(each, voters), each.epochs.truncated_by(best.copy.epochs)) for each in of_nodes.values()
+            QuorumMember(each, _votes(each, voters), each.epochs.truncated_by(best.copy.epochs))
+            for each in of_nodes.values()
         ),
         voters,
         best,

@@ -35,7 +35,7 @@ from format.log.walker import batch_chunks, header_chunks
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.partition import key_of_directory, location_of_file, read_partition, segment_file_name
 from format.node.target import Target
-from format.rows.decoded_rows import Undecodable, decoded_table, topic_decoder
+from format.rows.decoded_rows import UndecodableField, decoded_table, topic_decoder
 from format.rows.internal_record_rows import decode_internal
 from format.rows.record_rows import Row, batch_rows, record_block
 from format.rows.side_file_rows import side_file_blocks
@@ -109,7 +109,7 @@ class PlaceKind(StrEnum):
     MORE = "more"  # the following children of its parent, from ``position`` on
 
 
-class Place(msgspec.Struct, frozen=True):
+class NodePlace(msgspec.Struct, frozen=True):
     """A node: ``position`` and ``size_bytes`` are those in the file, ``number`` is that among its siblings.
 
     ``label`` may have any character of a file name or a record. ``offset`` is the first one of a batch. ``as_kind`` is
@@ -138,18 +138,18 @@ class Place(msgspec.Struct, frozen=True):
         return self.kind in (PlaceKind.DIRECTORY, PlaceKind.PARTITION, PlaceKind.BATCH)
 
 
-def root_place(path: Path, kind: Kind | None = None) -> Place:
+def root_place(path: Path, kind: Kind | None = None) -> NodePlace:
     """The place of a path. Raises InputError as ``Target.kind`` does."""
     found = Target(path, kind).kind
     name = path.name or str(path)
     if found is Kind.LOG_DIR:
-        return Place(PlaceKind.DIRECTORY, path, name)
+        return NodePlace(PlaceKind.DIRECTORY, path, name)
     if found is Kind.PARTITION:
-        return Place(PlaceKind.PARTITION, path, name)
-    return Place(PlaceKind.FILE, path, name, size_bytes=os.lstat(path).st_size, as_kind=kind)
+        return NodePlace(PlaceKind.PARTITION, path, name)
+    return NodePlace(PlaceKind.FILE, path, name, size_bytes=os.lstat(path).st_size, as_kind=kind)
 
 
-def children(place: Place, start: int = 0, decoding: Decoding | None = None) -> list[Place]:
+def children(place: NodePlace, start: int = 0, decoding: Decoding | None = None) -> list[NodePlace]:
     """A page of the children of a place, from ``start`` on, with MORE at the end if there are others.
 
     ``start`` is a number, or in a log a position. ``decoding``: see ``view_of``. Raises KafkaLogError.
@@ -169,26 +169,26 @@ def children(place: Place, start: int = 0, decoding: Decoding | None = None) -> 
     return []
 
 
-def _more(path: Path, start: int, label: str) -> Place:
-    return Place(PlaceKind.MORE, path, label, position=start)
+def _more(path: Path, start: int, label: str) -> NodePlace:
+    return NodePlace(PlaceKind.MORE, path, label, position=start)
 
 
-def _page(places: Iterator[Place], start: int) -> list[Place]:
+def _page(places: Iterator[NodePlace], start: int) -> list[NodePlace]:
     found = list(islice(places, start, start + PAGE + 1))
     if len(found) > PAGE:
         found[PAGE:] = [_more(found[PAGE].path.parent, start + PAGE, "more …")]
     return found
 
 
-def _in_directory(path: Path) -> Iterator[Place]:
+def _in_directory(path: Path) -> Iterator[NodePlace]:
     log_dirs = Target(path, Kind.LOG_DIR).log_dirs
     if len(log_dirs) != 1 or log_dirs[0].path != path:
         for each in log_dirs:
-            yield Place(PlaceKind.DIRECTORY, each.path, os.path.relpath(each.path, path))
+            yield NodePlace(PlaceKind.DIRECTORY, each.path, os.path.relpath(each.path, path))
         return
     log_dir = read_log_dir(path)
     for partition in log_dir.partitions:
-        yield Place(PlaceKind.PARTITION, partition, partition.name)
+        yield NodePlace(PlaceKind.PARTITION, partition, partition.name)
     for file in log_dir.files:
         yield _file(file)
 
@@ -209,7 +209,7 @@ def after_check(state: ShownPartition, found: Iterable[Finding]) -> ShownPartiti
     return ShownPartition(state.path, state.listing, words, bool(codes))
 
 
-def partition_states(place: Place, advance: Advance) -> Iterator[ShownPartition]:
+def partition_states(place: NodePlace, advance: Advance) -> Iterator[ShownPartition]:
     """The states of the partitions of a log directory, or that of one partition. Raises KafkaLogError.
 
     Of a large log only the end is read. ``advance`` gets the bytes that were read, and may raise to end it.
@@ -229,12 +229,12 @@ def partition_states(place: Place, advance: Advance) -> Iterator[ShownPartition]
         advance(0)
 
 
-def _files(path: Path) -> Iterator[Place]:
+def _files(path: Path) -> Iterator[NodePlace]:
     for name in sorted(os.listdir(path)):
         yield _file(path / name)
 
 
-def _file(path: Path) -> Place:
+def _file(path: Path) -> NodePlace:
     try:
         size_bytes = os.lstat(path).st_size
     except OSError:
@@ -243,12 +243,12 @@ def _file(path: Path) -> Place:
     if layout.SEGMENT_FILE.match(name):
         digits = name.partition(".")[0].lstrip("0") or "0"
         name = f"…{digits}{name[len(name.partition('.')[0]) :]}"
-    return Place(PlaceKind.FILE, path, name, size_bytes=size_bytes)
+    return NodePlace(PlaceKind.FILE, path, name, size_bytes=size_bytes)
 
 
-def _batches(path: Path, start: int) -> list[Place]:
+def _batches(path: Path, start: int) -> list[NodePlace]:
     """A page of batches. Bytes that are no batch are searched a few MiB at a time, however large the file is."""
-    found: list[Place] = []
+    found: list[NodePlace] = []
     with FileSource(path) as source:
         position = start
         for table in header_tables(source, start, source.size_bytes):
@@ -261,14 +261,14 @@ def _batches(path: Path, start: int) -> list[Place]:
             found.append(_more(path, position, "more batches …"))
         elif left and not any(source.read_at(position, _ZEROS_BYTES)):
             found.append(
-                Place(PlaceKind.DAMAGE, path, f"{counted(left, 'byte')} that begin with zeros", position, left)
+                NodePlace(PlaceKind.DAMAGE, path, f"{counted(left, 'byte')} that begin with zeros", position, left)
             )
         elif left:
             found += _after_damage(path, source, position)
     return found
 
 
-def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]:
+def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[NodePlace]:
     """Damage, and the batches after it."""
     position, end = start, min(start + _DAMAGE_WINDOW_BYTES, source.size_bytes)
     for chunk in header_chunks(source, BatchRange(start, end)):
@@ -278,7 +278,7 @@ def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]
         damage = chunk.damage
         if damage is not None:
             label = f"damage at {damage.position}: {damage.reason}"
-            yield Place(PlaceKind.DAMAGE, path, label, damage.position, damage.length)
+            yield NodePlace(PlaceKind.DAMAGE, path, label, damage.position, damage.length)
             position = damage.position + damage.length
             if damage.position > start:  # the next page begins with it, or after it
                 break
@@ -286,17 +286,17 @@ def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]
         yield _more(path, position, "more …")
 
 
-def _batch(path: Path, table: BatchTable, row: int) -> Place:
+def _batch(path: Path, table: BatchTable, row: int) -> NodePlace:
     first, last, count = int(table.base_offset[row]), table.last_offset_of(row), int(table.record_count[row])
     codec = layout.CODEC_BITS_NAMES[int(table.codec[row])]
     words = "control" if table.is_control[row] else counted_plainly(count, "record") if count >= 0 else "message"
     span = f"{first}" if first == last else f"{first}–{last}"
     position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
     label = f"{span}  {words}{'' if codec == 'none' else '  ' + codec}"
-    return Place(PlaceKind.BATCH, path, label, position, size_bytes, offset=first)
+    return NodePlace(PlaceKind.BATCH, path, label, position, size_bytes, offset=first)
 
 
-def _records(place: Place, start: int, decoding: Decoding | None) -> list[Place]:
+def _records(place: NodePlace, start: int, decoding: Decoding | None) -> list[NodePlace]:
     table = records_of(place)
     page, _ = _decoded(table.rows(slice(start, start + PAGE)), location_of_file(place.path), decoding)
     found = []
@@ -312,7 +312,7 @@ def _records(place: Place, start: int, decoding: Decoding | None) -> list[Place]
 
 def _decoded(
     table: RecordTable, location: Location, decoding: Decoding | None
-) -> tuple[RecordTable, list[Undecodable]]:
+) -> tuple[RecordTable, list[UndecodableField]]:
     return (table, []) if decoding is None else decoded_table(table, topic_decoder(location, decoding))
 
 
@@ -334,7 +334,7 @@ def _short(table: RecordTable, row: int, field: str) -> str:
     return "null" if content is None else content[:40].decode("utf-8", "surrogateescape")
 
 
-def records_of(place: Place) -> RecordTable:
+def records_of(place: NodePlace) -> RecordTable:
     """The records of the batch at a place, or of the batch of a record. Raises KafkaLogError."""
     state = os.stat(place.path)
     return _records_at(place.path, place.position, place.size_bytes, state.st_ino)
@@ -352,7 +352,7 @@ def _records_at(path: Path, position: int, size_bytes: int, inode: int) -> Recor
     raise CorruptDataError("no batch can be read here", location_of_file(path).at(position, size_bytes))
 
 
-def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
+def _entries(place: NodePlace, structure: Layout, start: int) -> list[NodePlace]:
     size = structure.size_bytes
     found = []
     with FileSource(place.path) as source:
@@ -379,7 +379,7 @@ def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
     return found
 
 
-def _first_unused(source: FileSource, place: Place, start: int, content: bytes, size: int) -> int:
+def _first_unused(source: FileSource, place: NodePlace, start: int, content: bytes, size: int) -> int:
     """The first of the zero entries up to the end of an index, if a page has it after another entry.
 
     A broker gives the indexes of its active segment their full size. A page that begins with zeros shows them, and so
@@ -438,12 +438,12 @@ class ByteView(msgspec.Struct, frozen=True):
         return _VARIABLE_FIELDS.get(field, "")
 
 
-def view_of(place: Place, decoding: Decoding | None = None) -> ByteView:
+def view_of(place: NodePlace, decoding: Decoding | None = None) -> ByteView:
     """The bytes of a place and their meaning. Raises KafkaLogError where they cannot be read.
 
     With ``decoding`` a record's key and value are decoded.
     """
-    views: dict[PlaceKind, Callable[[Place], ByteView]] = {
+    views: dict[PlaceKind, Callable[[NodePlace], ByteView]] = {
         PlaceKind.BATCH: _batch_view,
         PlaceKind.RECORD: partial(_record_view, decoding=decoding),
         PlaceKind.ENTRY: _entry_view,
@@ -454,26 +454,26 @@ def view_of(place: Place, decoding: Decoding | None = None) -> ByteView:
     return ByteView(decoded=(("path", str(place.path)),)) if view is None else view(place)
 
 
-def _damage_view(place: Place) -> ByteView:
+def _damage_view(place: NodePlace) -> ByteView:
     content = _content(place)
     return ByteView(content, place.position, (Region(0, len(content), "damage", place.label),), note=_cut(place))
 
 
-def _content(place: Place) -> bytes:
+def _content(place: NodePlace) -> bytes:
     with FileSource(place.path) as source:
         return source.read_at(place.position, min(place.size_bytes, MOST_BYTES))
 
 
-def _changed(place: Place) -> FileChanged:
+def _changed(place: NodePlace) -> FileChanged:
     """What is raised where the file was truncated or overwritten since its directory was listed."""
     return FileChanged("the file has changed: this is no longer there", location_of_file(place.path))
 
 
-def _cut(place: Place) -> str:
+def _cut(place: NodePlace) -> str:
     return f"the first {MOST_BYTES:,} of {place.size_bytes:,} bytes" if place.size_bytes > MOST_BYTES else ""
 
 
-def _batch_view(place: Place) -> ByteView:
+def _batch_view(place: NodePlace) -> ByteView:
     content = _content(place)
     table = headers_in(memoryview(content), place.position).rows(slice(0, 1))
     if not len(table) or len(content) < min(place.size_bytes, MOST_BYTES):
@@ -504,7 +504,7 @@ def _shown(schema: RowSchema, row: Row, left_out: str = "") -> tuple[tuple[str, 
     )
 
 
-def _record_view(place: Place, decoding: Decoding | None) -> ByteView:
+def _record_view(place: NodePlace, decoding: Decoding | None) -> ByteView:
     records = records_of(place)
     if place.number >= len(records):
         raise _changed(place)
@@ -556,7 +556,7 @@ def _with_rest(regions: list[Region], length: int, words: str) -> list[Region]:
     return regions if end >= length else [*regions, Region(end, length - end, "", words)]
 
 
-def _entry_view(place: Place) -> ByteView:
+def _entry_view(place: NodePlace) -> ByteView:
     content = _content(place)
     if len(content) < place.size_bytes:
         raise _changed(place)
@@ -566,13 +566,13 @@ def _entry_view(place: Place) -> ByteView:
     return ByteView(content, place.position, regions, (("entry", place.number), *decoded), (structure,))
 
 
-def _file_view(place: Place) -> ByteView:
+def _file_view(place: NodePlace) -> ByteView:
     content = _content(place)
     kind = place.file_kind
     if kind in LOG_KINDS:
         table = headers_in(memoryview(content[: layout.RECORD_BATCH.size_bytes]), 0)
         if len(table):
-            first = Place(PlaceKind.BATCH, place.path, "", 0, min(int(table.size_bytes[0]), place.size_bytes))
+            first = NodePlace(PlaceKind.BATCH, place.path, "", 0, min(int(table.size_bytes[0]), place.size_bytes))
             try:
                 view = _batch_view(first)
             except KafkaLogError:
@@ -587,7 +587,7 @@ def _file_view(place: Place) -> ByteView:
     return ByteView(content, 0, regions, tuple(_rows_of(place)), layouts, _cut(place))
 
 
-def _rows_of(place: Place) -> Iterator[tuple[str, Any]]:
+def _rows_of(place: NodePlace) -> Iterator[tuple[str, Any]]:
     """The decoded rows of a side file, and findings about it."""
     yield "size_bytes", place.size_bytes
     kind = place.file_kind
@@ -663,7 +663,7 @@ def number_of(text: str, what: str) -> int:
     raise ValueError(f"{text!r} is not {what}")
 
 
-def scope_of(place: Place) -> Target | None:
+def scope_of(place: NodePlace) -> Target | None:
     """What is searched from a place: its partition directory, or a log that belongs to none; None above partitions."""
     if place.kind is PlaceKind.PARTITION:
         return Target(place.path, Kind.PARTITION)
@@ -737,7 +737,7 @@ def _indexed_before(log: Path, position: int) -> int:
     return int(before.max()) if len(before) and not index.problems else 0
 
 
-def spot_of_entry(place: Place) -> Spot | None:
+def spot_of_entry(place: NodePlace) -> Spot | None:
     """What an index entry points to: a batch of the segment's log."""
     location = location_of_file(place.path)
     structure = {Kind.OFFSET_INDEX: layout.OFFSET_INDEX_ENTRY, Kind.TIME_INDEX: layout.TIME_INDEX_ENTRY}.get(
@@ -756,7 +756,7 @@ def spot_of_entry(place: Place) -> Spot | None:
     return spot_of_offset(partition, location.base_offset + values["relative_offset"])
 
 
-def entry_of_batch(place: Place) -> Spot | None:
+def entry_of_batch(place: NodePlace) -> Spot | None:
     """The last offset index entry that points to a batch or before it. Raises KafkaLogError."""
     base_offset = location_of_file(place.path).base_offset
     if base_offset is None:
@@ -803,7 +803,7 @@ def order_of(path: Path, position: int | None, scope: Target) -> tuple[bool, str
     return path == scope.path and scope.kind is Kind.PARTITION, path.name, -1 if position is None else position
 
 
-def partitions_after(root: Place, place: Path) -> list[Path]:
+def partitions_after(root: NodePlace, place: Path) -> list[Path]:
     """The partitions at and below a root, in the order of the tree: those below a place, or after it."""
     target = Target(root.path)
     paths = [path for log_dir in target.log_dirs for path in log_dir.partitions]

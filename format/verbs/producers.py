@@ -26,7 +26,7 @@ from format.scan.selected_logs import every_log_of
 from format.sorted_values import distinct_values
 from format.state.log_headers import Headers, HeaderScan, LogTotals, log_parts
 from format.state.producers import ProducerState, SequenceBroke, last_sequence_of, rows_by_producer
-from format.verbs.txns.replicas import Replicas, ReplicaScan
+from format.verbs.txns.replicas import LongestReplicas, ReplicaScan
 from format.wording import counted, did_you_mean, shell_line
 
 #: Among how many batches before it a repeated batch is looked for: a client sends it again within seconds.
@@ -225,7 +225,7 @@ def _replica(
     yield found
 
 
-class Producers(Replicas[PartitionProducers]):
+class Producers(LongestReplicas[PartitionProducers]):
     """The producers in the longest replica of each partition, and the transactional ids."""
 
     def read(self, terms: ProducerTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:

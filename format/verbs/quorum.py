@@ -29,7 +29,7 @@ from format.rows.record_rows import Row
 from format.state.cluster_context import latest_epoch_of, named_nodes, topic_id_in
 from format.state.cluster_image import ClusterImage, PartitionState
 from format.state.metadata_log import read_metadata
-from format.state.quorum import Member, MetadataCopy, Quorum, quorum_of, read_metadata_copies
+from format.state.quorum import MetadataCopy, Quorum, QuorumMember, quorum_of, read_metadata_copies
 from format.wording import are, counted, first_of, listed, shell_line
 
 EPOCH, PARTITION, REPLICA, TOPIC = "leader_epoch", "partition", "replica", "topic"
@@ -545,12 +545,12 @@ def _as_started(copy: MetadataCopy, limits: Limits) -> MetadataCopy:
     return msgspec.structs.replace(copy, dropped_from=None, epochs=epochs)  # of a field that no recovery looks at
 
 
-def _name(member: Member) -> str:
+def _name(member: QuorumMember) -> str:
     """A node in words, or the path of a copy whose node is not known."""
     return str(member.copy.path) if member.copy.node_id is None else f"node {member.node_id}"
 
 
-def _head(member: Member) -> str:
+def _head(member: QuorumMember) -> str:
     """The name at the beginning of a sentence; a path stays as it is."""
     return _name(member) if member.copy.node_id is None else f"Node {member.node_id}"
 
@@ -559,7 +559,7 @@ def _log_row(**values: object) -> Row:
     return tuple(values.get(name) for name in QUORUM_LOG.names)
 
 
-def _runs(member: Member) -> bool:
+def _runs(member: QuorumMember) -> bool:
     """Whether a process holds the lock of the log directory."""
     log_dir = log_dir_around(member.copy.source.partition.path)
     return log_dir is not None and bool(log_dir.broker_lock.is_held)

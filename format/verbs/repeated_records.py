@@ -34,7 +34,7 @@ from format.scan.selection import CommittedView, Selection
 from format.state.log_headers import log_parts
 from format.verbs.producers import ProducerTerms
 from format.verbs.txns.partition_transactions import committed_view
-from format.verbs.txns.replicas import Replicas, ReplicaScan
+from format.verbs.txns.replicas import LongestReplicas, ReplicaScan
 from format.wording import counted, shell_word
 
 #: With how many records before it a record is compared, in each partition: about 100 MiB.
@@ -50,7 +50,7 @@ SEQUENCE, BATCH, NEW_PRODUCER, NEW_EPOCH, SAME_PRODUCER, OTHER_PRODUCER, UNKNOWN
 )  # fmt: skip
 
 
-class RecordMarks(msgspec.Struct, frozen=True):
+class RecordDigests(msgspec.Struct, frozen=True):
     """What is compared of consecutive records: a digest of each key and value, and columns of numbers.
 
     ``progress`` is the leader epoch and the end offset of the last batch.
@@ -73,7 +73,7 @@ class MarkScan(msgspec.Struct, frozen=True):
             Depth.RECORDS, Selection(to_timestamp=None if self.at_ms is None else self.at_ms + 1), limits=self.limits
         )
 
-    def parts(self, opened: OpenedRange) -> Iterator[RecordMarks | Finding]:
+    def parts(self, opened: OpenedRange) -> Iterator[RecordDigests | Finding]:
         """The marks of a range in log order, and findings about damage."""
         needs = self.needs
         for item in selected_chunks(opened, needs):
@@ -89,7 +89,7 @@ class MarkScan(msgspec.Struct, frozen=True):
                 yield _marks(table.rows(keep), progress)
 
 
-def _marks(table: RecordTable, progress: tuple[int, int]) -> RecordMarks:
+def _marks(table: RecordTable, progress: tuple[int, int]) -> RecordDigests:
     buffer, digests = table.buffer, []
     places = (table.key_start, table.key_length, table.value_start, table.value_length)
     for key, key_bytes, value, value_bytes in zip(*(column.tolist() for column in places), strict=True):
@@ -110,10 +110,10 @@ def _marks(table: RecordTable, progress: tuple[int, int]) -> RecordMarks:
         (batches.crc[batch].astype(np.int64) & 0xFFFFFFFF) | batches.size_bytes[batch].astype(np.int64) << 32,
         table.offset - batches.base_offset[batch],
     )
-    return RecordMarks(digests, np.stack(columns, axis=1).astype(np.int64), progress)
+    return RecordDigests(digests, np.stack(columns, axis=1).astype(np.int64), progress)
 
 
-class Run(msgspec.Struct):
+class RepeatedRun(msgspec.Struct):
     """Consecutive records that repeat consecutive earlier ones, in the same order, by one producer each.
 
     ``first`` and ``earlier`` are the marks of the first record and of the one that it repeats, the others the last
@@ -144,7 +144,7 @@ class Run(msgspec.Struct):
         times = self.first[_TIMESTAMP], self.earlier[_TIMESTAMP]
         return None if min(times) < 0 else times[0] - times[1]
 
-    def continues(self, last: Run) -> bool:
+    def continues(self, last: RepeatedRun) -> bool:
         """Whether this run of one record is the next one of another run."""
         count = last.record_count
         return (
@@ -167,7 +167,7 @@ class PartitionRepeats(msgspec.Struct):
     partition: Partition
     within_ms: int
     progress: tuple[int, int] = (-1, 0)
-    runs: list[Run] = msgspec.field(default_factory=list)
+    runs: list[RepeatedRun] = msgspec.field(default_factory=list)
     run_count: int = 0
     record_count: int = 0
     is_cut: bool = False
@@ -176,9 +176,9 @@ class PartitionRepeats(msgspec.Struct):
     _digests: deque[bytes] = msgspec.field(default_factory=deque)
     _marks: NDArray[np.int64] = msgspec.field(default_factory=lambda: np.zeros((REMEMBERED, 7), np.int64))
     _newest_ms: int = -1
-    _last: Run | None = None
+    _last: RepeatedRun | None = None
 
-    def feed(self, marks: RecordMarks) -> None:
+    def feed(self, marks: RecordDigests) -> None:
         """Take the next records."""
         self.progress = max(self.progress[0], marks.progress[0]), max(self.progress[1], marks.progress[1])
         for start in range(0, len(marks.digests), _SLICE):
@@ -220,7 +220,7 @@ class PartitionRepeats(msgspec.Struct):
     def _add(self, number: int, earlier_number: int, own: list[int], other: list[int]) -> None:
         has_id = own[_PRODUCER] != NO_PRODUCER_ID
         is_same = own[_PRODUCER : _SEQUENCE + 1] == other[_PRODUCER : _SEQUENCE + 1]
-        run = Run(
+        run = RepeatedRun(
             number, earlier_number, own, other, own[_OFFSET], other[_OFFSET],
             has_id and is_same and own[_SEQUENCE] >= 0,
             not has_id and own[_BATCH:] == other[_BATCH:] and own[_PRODUCER] == other[_PRODUCER],
@@ -254,7 +254,7 @@ class PartitionRepeats(msgspec.Struct):
             if self._known[digest] == number:
                 del self._known[digest]
 
-    def kind_of(self, run: Run) -> str:
+    def kind_of(self, run: RepeatedRun) -> str:
         """The kind of a run, one of KINDS, after all records were taken."""
         if run.has_equal_sequence:
             return SEQUENCE
@@ -289,7 +289,7 @@ def _replica(
     yield found
 
 
-class RepeatedRecords(Replicas[PartitionRepeats]):
+class RepeatedRecords(LongestReplicas[PartitionRepeats]):
     """The repeats in the longest replica of each partition, and the transactional ids."""
 
     def read(
@@ -301,13 +301,13 @@ class RepeatedRecords(Replicas[PartitionRepeats]):
         )
         yield from self.read_by(scan, terms.topics, jobs, advance)
 
-    def shown(self, terms: ProducerTerms) -> Iterator[tuple[PartitionRepeats, list[tuple[str, Run]]]]:
+    def shown(self, terms: ProducerTerms) -> Iterator[tuple[PartitionRepeats, list[tuple[str, RepeatedRun]]]]:
         """The partitions by name, each with its selected runs: the most telling kind first, then by offset."""
         for found in self.in_order():
             runs = [(found.kind_of(run), run) for run in found.runs if self._is_wanted(run, terms)]
             yield found, sorted(runs, key=lambda item: KINDS.index(item[0]))
 
-    def _is_wanted(self, run: Run, terms: ProducerTerms) -> bool:
+    def _is_wanted(self, run: RepeatedRun, terms: ProducerTerms) -> bool:
         producers = run.producer[0], run.earlier_producer[0]
         if terms.producer_id is not None and terms.producer_id not in producers:
             return False
@@ -337,7 +337,7 @@ def repeated_rows(result: RepeatedRecords, terms: ProducerTerms) -> Iterator[tup
             yield _row(result, found, kind, run)
 
 
-def _row(result: RepeatedRecords, found: PartitionRepeats, kind: str, run: Run) -> tuple[Any, ...]:
+def _row(result: RepeatedRecords, found: PartitionRepeats, kind: str, run: RepeatedRun) -> tuple[Any, ...]:
     (producer_id, epoch), (earlier_id, earlier_epoch) = run.producer, run.earlier_producer
     values = {
         "topic": found.partition.topic,
@@ -370,7 +370,7 @@ def _or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-def dump_command(found: PartitionRepeats, run: Run) -> str:
+def dump_command(found: PartitionRepeats, run: RepeatedRun) -> str:
     """The command that shows the earlier records, what is between them, and the repeats."""
     return (
         f"kafkalog dump --records --from-offset {run.earlier[_OFFSET]} --to-offset {run.last_offset} "
@@ -405,12 +405,12 @@ def repeat_sentences(result: RepeatedRecords, terms: ProducerTerms, within: str)
     return sentences
 
 
-def _largest(runs: Sequence[tuple[str, Run]]) -> Run:
+def _largest(runs: Sequence[tuple[str, RepeatedRun]]) -> RepeatedRun:
     """The largest run of the most telling kind."""
     return max((run for kind, run in runs if kind == runs[0][0]), key=lambda run: run.record_count)
 
 
-def _sentence(found: PartitionRepeats, runs: Sequence[tuple[str, Run]], run: Run) -> str:
+def _sentence(found: PartitionRepeats, runs: Sequence[tuple[str, RepeatedRun]], run: RepeatedRun) -> str:
     (own, epoch), (other, earlier_epoch) = run.producer, run.earlier_producer
     who = {
         SEQUENCE: f"by producer {own} with the same sequence: duplicates, which a broker should have dropped",

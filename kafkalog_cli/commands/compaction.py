@@ -37,7 +37,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class Supposed(msgspec.Struct, frozen=True):
+class SupposedCleaning(msgspec.Struct, frozen=True):
     """The time of the cleaner's run, and configs that override those of every topic."""
 
     judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
@@ -56,7 +56,7 @@ class Supposed(msgspec.Struct, frozen=True):
 
 def compaction(
     reading: Reading,
-    supposed: Supposed,
+    supposed: SupposedCleaning,
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,

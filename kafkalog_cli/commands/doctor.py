@@ -33,7 +33,7 @@ EXAMPLES = (
 )
 
 
-class Depth(msgspec.Struct, frozen=True):
+class DoctorDepth(msgspec.Struct, frozen=True):
     """How much is read."""
 
     deep: Annotated[bool, option("Read and check every record and index, as verify does.")] = False
@@ -41,7 +41,7 @@ class Depth(msgspec.Struct, frozen=True):
 
 def doctor(
     paths: Paths,
-    depth: Depth,
+    depth: DoctorDepth,
     sources: ConfigSources,
     output: DocumentOutput,
     judging: Judging,

@@ -17,8 +17,8 @@ from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import POSITIVE
 from kafkalog_cli.options.reading import AsKind, Following, PlaceAndPaths, Tiering
-from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range, Rows
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, RangeOptions, RowOptions
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
@@ -47,7 +47,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class Depth(msgspec.Struct, frozen=True):
+class DumpDepth(msgspec.Struct, frozen=True):
     """Which rows of a log are shown, and how deep they are decoded."""
 
     records: Annotated[bool, option("Show the records of each batch.")] = False
@@ -57,12 +57,12 @@ class Depth(msgspec.Struct, frozen=True):
     last: Annotated[int | None, option("Show the last N rows of each partition or log.", **POSITIVE)] = None
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
-    values: Values = msgspec.field(default_factory=Values)
+    values: ValueOptions = msgspec.field(default_factory=ValueOptions)
     following: Following = msgspec.field(default_factory=Following)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
 
-class Reading(msgspec.Struct, frozen=True):
+class DumpReading(msgspec.Struct, frozen=True):
     """What is read, and as what."""
 
     where: PlaceAndPaths
@@ -70,9 +70,9 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def dump(
-    depth: Depth,
-    rows: Rows,
-    reading: Reading,
+    depth: DumpDepth,
+    rows: RowOptions,
+    reading: DumpReading,
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
@@ -143,13 +143,13 @@ def dump(
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits) or "Nothing to show.")
 
 
-def _range(rows: Rows, place: RecordPlace | None, depth: Depth) -> Range:
+def _range(rows: RowOptions, place: RecordPlace | None, depth: DumpDepth) -> RangeOptions:
     """The range of the rows. From a place it goes to the end only with --limit. Raises a usage error."""
     if place is None:
         return rows.range
-    if rows.range != Range() or depth.last is not None or depth.following.follow:
+    if rows.range != RangeOptions() or depth.last is not None or depth.following.follow:
         raise typer.BadParameter("TOPIC-P:OFFSET is a range of its own: give it without another, --last and --follow")
-    return Range(place.offset, place.offset if rows.limit is None else None)
+    return RangeOptions(place.offset, place.offset if rows.limit is None else None)
 
 
 def _show(run: Run, item: Block, marks: RecordMarks) -> None:

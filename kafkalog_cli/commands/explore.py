@@ -15,7 +15,7 @@ from format.node.target import Target
 from kafkalog_cli.exit_codes import ExitCode
 from kafkalog_cli.options.parsers import usage_errors
 from kafkalog_cli.options.reading import AsKind, check_if_given
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.render.text import printable
 
 EXAMPLES = (
@@ -35,7 +35,7 @@ Path = Annotated[
 ]
 
 
-def explore(session: Session, path: Path, as_kind: AsKind, values: Values) -> None:
+def explore(session: Session, path: Path, as_kind: AsKind, values: ValueOptions) -> None:
     """Browse partitions, segments, batches and records on the screen, with the field that each byte belongs to.
 
     What you open is read, and the batch headers of the partitions that are listed, of logs of more than 64 MiB only

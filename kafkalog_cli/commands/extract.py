@@ -19,8 +19,8 @@ from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import POSITIVE, SIZE, one_of
 from kafkalog_cli.options.reading import Paths, Tiering
-from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, RangeOptions
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.render.formats import open_renderer
@@ -50,10 +50,10 @@ class Extracted(msgspec.Struct, frozen=True):
             **one_of("parquet", "jsonl", "csv"),
         ),
     ] = None
-    range: Range = msgspec.field(default_factory=Range)
+    range: RangeOptions = msgspec.field(default_factory=RangeOptions)
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
-    values: Values = msgspec.field(default_factory=Values)
+    values: ValueOptions = msgspec.field(default_factory=ValueOptions)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
     records_per_file: Annotated[
         int | None,

@@ -24,7 +24,7 @@ from kafkalog_cli.options.groups import option, session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, MOMENT, SIZE
 from kafkalog_cli.options.reading import ClusterMetadata, PlaceAndPaths, Tiering, check_place_and_paths
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.options.work import Guards
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.render.text import printable
@@ -94,7 +94,7 @@ class Sought(msgspec.Struct, frozen=True):
     explain: Annotated[bool, option("Show each step: segment, index entries, bytes scanned, match.")] = False
     cluster: ClusterMetadata = msgspec.field(default_factory=ClusterMetadata)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
-    values: Values = msgspec.field(default_factory=Values)
+    values: ValueOptions = msgspec.field(default_factory=ValueOptions)
     visibility_limit: Annotated[
         int | None,
         option(
@@ -229,7 +229,7 @@ def _show(
         )
 
 
-def _show_record(run: Run, match: FoundRecord, partition: Partition, values: Values, limits: Limits) -> None:
+def _show_record(run: Run, match: FoundRecord, partition: Partition, values: ValueOptions, limits: Limits) -> None:
     """Show the record itself, for people."""
     from format.rows.record_rows import RowBlock
     from format.scan.selection import Selection

@@ -23,8 +23,8 @@ from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
 from kafkalog_cli.options.parsers import COUNT, one_of, parse_hex, usage_errors
 from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_path
-from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, RowOptions
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.render.records import Highlight
 from kafkalog_cli.render.text import escape_bytes, printable
@@ -68,14 +68,14 @@ class Around(msgspec.Struct, frozen=True):
         None
     )
     extra: ExtraColumns = msgspec.field(default_factory=ExtraColumns)
-    values: Values = msgspec.field(default_factory=Values)
+    values: ValueOptions = msgspec.field(default_factory=ValueOptions)
 
     @property
     def is_wanted(self) -> bool:
         return any(each is not None for each in (self.context, self.before, self.after))
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedRecords(msgspec.Struct, frozen=True):
     """The conditions that records must meet, and how many of them are shown."""
 
     words: Annotated[
@@ -112,7 +112,7 @@ class Wanted(msgspec.Struct, frozen=True):
     tombstones: Annotated[bool, option("Only records whose value is null.")] = False
     producer_id: Annotated[int | None, option("Only records of this producer.", **COUNT)] = None
     producer_epoch: Annotated[int | None, option("Only records with this producer epoch.", **COUNT)] = None
-    rows: Rows = msgspec.field(default_factory=Rows)
+    rows: RowOptions = msgspec.field(default_factory=RowOptions)
     isolation: Isolation = msgspec.field(default_factory=Isolation)
     around: Around = msgspec.field(default_factory=Around)
     following: Following = msgspec.field(default_factory=Following)
@@ -142,7 +142,7 @@ class PerFile(msgspec.Struct, frozen=True):
 
 
 def grep(
-    wanted: Wanted,
+    wanted: WantedRecords,
     per_file: PerFile,
     as_kind: AsKind,
     output: DocumentOutput,
@@ -242,7 +242,7 @@ def grep(
 # -- the question ----------------------------------------------------------------------------------------------
 
 
-def _pattern_and_paths(wanted: Wanted, session: Session) -> tuple[Pattern | None, list[str]]:
+def _pattern_and_paths(wanted: WantedRecords, session: Session) -> tuple[Pattern | None, list[str]]:
     from os.path import exists
 
     if (wanted.hex_bytes is not None) + wanted.everything + bool(wanted.patterns) > 1:

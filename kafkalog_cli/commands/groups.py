@@ -19,7 +19,7 @@ from kafkalog_cli.render.table import ShownColumns, TableColumns
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.verbs.groups.group_list import GroupList, Narrowing
+    from format.verbs.groups.group_list import GroupList, GroupSelection
     from format.verbs.groups.groups import GroupsReading
 
 EXAMPLES = (
@@ -57,7 +57,7 @@ _COLUMNS: TableColumns = {
 }  # fmt: skip
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedGroups(msgspec.Struct, frozen=True):
     """Which groups and topics are listed: their last offsets or every commit, and a CSV file to reset them."""
 
     group: Annotated[
@@ -77,15 +77,15 @@ class Listed(msgspec.Struct, frozen=True):
     ] = None
 
     @property
-    def narrowing(self) -> Narrowing:
-        from format.verbs.groups.group_list import Narrowing
+    def narrowing(self) -> GroupSelection:
+        from format.verbs.groups.group_list import GroupSelection
 
-        return Narrowing(frozenset(self.group or ()), frozenset(self.topic or ()))
+        return GroupSelection(frozenset(self.group or ()), frozenset(self.topic or ()))
 
 
 def groups(
     paths: Paths,
-    listed: Listed,
+    listed: ListedGroups,
     as_of: AsOf,
     output: DocumentOutput,
     judging: Judging,
@@ -128,7 +128,7 @@ def groups(
             run.say_at_end(next_command(found, paths))
 
 
-def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, as_of: AsOf) -> None:
+def _show(run: Run, reading: GroupsReading, found: GroupList, listed: ListedGroups, as_of: AsOf) -> None:
     from format.verbs.groups.group_list import group_gravity, is_up_to_date, offset_gravity
 
     if len(found):
@@ -151,7 +151,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed, as
         run.conclude(f"Not listed: {counted(left_out, 'offset')} without lag (--every-row lists them).")
 
 
-def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> str:
+def _nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: GroupSelection) -> str:
     """That there is no such group, or that its partition was not read, which proves nothing; adds the condition."""
     from format.verbs.groups.answers import NO_COORDINATORS, none_at_all, none_of, none_of_topics
 

@@ -79,7 +79,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class Recompression(msgspec.Struct, frozen=True):
+class RecompressionEstimate(msgspec.Struct, frozen=True):
     """An estimate of what recompression would save: the codec, its level, and the sample."""
 
     estimate: Annotated[bool, option("With --by: measure what recompressing the logs would save; write nothing.")] = (
@@ -109,12 +109,12 @@ class Recompression(msgspec.Struct, frozen=True):
         if not self.estimate:
             return None
         from format.verbs.ls.disk_usage import EstimateTerms
-        from format.verbs.recompress.new_batches import Target
+        from format.verbs.recompress.new_batches import TargetFormat
 
-        return EstimateTerms(Target(CODEC_NAMES.index(self.codec or "zstd"), self.level), self.sample.size_bytes)
+        return EstimateTerms(TargetFormat(CODEC_NAMES.index(self.codec or "zstd"), self.level), self.sample.size_bytes)
 
 
-class Listed(msgspec.Struct, frozen=True):
+class ListedPartitions(msgspec.Struct, frozen=True):
     """What is listed, and in which order."""
 
     segments: Annotated[
@@ -146,7 +146,7 @@ class Listed(msgspec.Struct, frozen=True):
         ),
     ] = None
     judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
-    recompression: Recompression = msgspec.field(default_factory=Recompression)
+    recompression: RecompressionEstimate = msgspec.field(default_factory=RecompressionEstimate)
     tiering: Tiering = msgspec.field(default_factory=Tiering)
 
     def check_grouping(self) -> None:
@@ -165,7 +165,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 def ls(
-    listed: Listed,
+    listed: ListedPartitions,
     reading: Reading,
     judging: Judging,
     guard: DecompressionGuard,
@@ -234,7 +234,7 @@ def _context(targets: list[Target], limits: Limits) -> ClusterContext | None:
 
 
 def _list_usage(
-    listed: Listed,
+    listed: ListedPartitions,
     reading: Reading,
     judging: Judging,
     guard: DecompressionGuard,

@@ -119,7 +119,7 @@ def metadata(
     nodes, the longest log (kafkalog quorum compares them). Secrets are not shown. The exit status is 1 if the
     topic of --topic is not there. With --schemas, the topic _schemas of a schema registry is read instead.
     """
-    from format.verbs.metadata.changes import Changes, kind_of
+    from format.verbs.metadata.changes import SubjectChanges, kind_of
     from format.verbs.metadata.metadata import metadata as metadata_at
 
     needing_history = first_given({"--from-time": moment.from_time, "--kind": moment.kind})
@@ -130,7 +130,7 @@ def metadata(
         return
     main_schema = METADATA_CHANGE if moment.history else ASSIGNMENT
     with Run("metadata", output, judging, paths=reading.paths, main_schema=main_schema, columns=_COLUMNS) as run:
-        changes = Changes()
+        changes = SubjectChanges()
 
         def take_change(row: tuple[Any, ...]) -> None:
             if moment.kind is None or kind_of(row[2], row[3]) in moment.kind:

@@ -8,7 +8,7 @@ import msgspec
 
 from format.layout import MANIFEST
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.writing import OutputDirectory, Rewriting, Sources
+from kafkalog_cli.options.writing import OutputDirectory, Rewriting, SourceOptions
 from kafkalog_cli.runner import show_written
 
 EXAMPLES = (
@@ -18,15 +18,15 @@ EXAMPLES = (
 _COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_index_entries", "aborted_txns")
 
 
-class Rebuilt(msgspec.Struct, frozen=True):
+class RebuiltIndexes(msgspec.Struct, frozen=True):
     """Which indexes are rebuilt, where they are written, and what is copied with them."""
 
-    sources: Sources
+    sources: SourceOptions
     output: OutputDirectory
     with_log: Annotated[bool, option("Copy the logs and all other files too, byte for byte.")] = False
 
 
-def rebuild_index(rebuilt: Rebuilt, rewriting: Rewriting) -> None:
+def rebuild_index(rebuilt: RebuiltIndexes, rewriting: Rewriting) -> None:
     """Rebuild .index, .timeindex and .txnindex from the log, as a broker does when it recovers a segment.
 
     The new indexes are written to DIR/TOPIC-PARTITION. To use them, stop the broker and replace the old ones.

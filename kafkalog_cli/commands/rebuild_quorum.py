@@ -51,7 +51,7 @@ def _address(text: str) -> Address:
     return Address(int(match[1]), match[2].strip("[]"), int(match[3]))
 
 
-class Rebuilt(msgspec.Struct, frozen=True):
+class RebuiltQuorum(msgspec.Struct, frozen=True):
     """The copies that are left, and the quorum to make of one of them."""
 
     paths: Annotated[
@@ -98,7 +98,7 @@ class Rebuilt(msgspec.Struct, frozen=True):
         return tuple(map(_address, self.voter or ()))
 
 
-def rebuild_quorum(rebuilt: Rebuilt, judging: Judging, output: RowOutput, guards: Guards, pacing: Pacing) -> None:
+def rebuild_quorum(rebuilt: RebuiltQuorum, judging: Judging, output: RowOutput, guards: Guards, pacing: Pacing) -> None:
     """Write a metadata directory for each controller of a lost quorum, from the best copy of the metadata that is left.
 
     New controllers start on the directories under the ids of the lost ones, and brokers rejoin them. Changes that only
@@ -108,7 +108,7 @@ def rebuild_quorum(rebuilt: Rebuilt, judging: Judging, output: RowOutput, guards
     from format.columns import REBUILD_CHANGE, REBUILT_CONTROLLER
     from format.node.target import targets_at
     from format.rewriting.publication import Publication
-    from format.verbs.rebuild_quorum.rebuild_quorum import Wanted, rebuilding, write_rebuilt
+    from format.verbs.rebuild_quorum.rebuild_quorum import WantedQuorum, rebuilding, write_rebuilt
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.runner import Run, say_published
 
@@ -121,7 +121,7 @@ def rebuild_quorum(rebuilt: Rebuilt, judging: Judging, output: RowOutput, guards
         copy = None if rebuilt.copy is None else pacing.session.path(rebuilt.copy)
         if copy is not None and not any(each in (copy, *copy.parents) for each in paths):
             paths.append(copy)
-        wanted = Wanted(
+        wanted = WantedQuorum(
             copy=copy,
             voters=rebuilt.addresses,
             is_forced=rebuilt.force,

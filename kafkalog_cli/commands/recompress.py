@@ -13,7 +13,7 @@ from format.limits import Limits
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.parsers import SIZE, one_of
-from kafkalog_cli.options.writing import Rewriting, Sample, Sources, check_level, local_directory
+from kafkalog_cli.options.writing import Rewriting, Sample, SourceOptions, check_level, local_directory
 from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run, show_written
 
@@ -45,7 +45,7 @@ _MOST_HELD = 20_000
 class Recompressed(msgspec.Struct, frozen=True):
     """What is recompressed and how, where it is written, and whether it is only measured or explained."""
 
-    sources: Sources
+    sources: SourceOptions
     output: Annotated[
         str | None,
         option(
@@ -100,7 +100,7 @@ def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
     """
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_measured_sources, read_write_sources
-    from format.verbs.recompress.new_batches import PlanTerms, Target
+    from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 
     _check_options(recompressed, rewriting)
     paths, output, judging = recompressed.sources.paths, rewriting.output, rewriting.judging
@@ -110,7 +110,7 @@ def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
             _estimate(run, read_measured_sources(paths), recompressed, limits)
         return
     magic = None if recompressed.magic is None else int(recompressed.magic)
-    target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, magic)
+    target = TargetFormat(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, magic)
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
         columns = {BATCH_DECISION.type: _DECISION_COLUMNS}

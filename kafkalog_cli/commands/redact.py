@@ -12,9 +12,9 @@ from format.node.target import targets_at
 from format.verbs.redact.replacements import Mode, Redactor
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.selection import Range
-from kafkalog_cli.options.values import Values
-from kafkalog_cli.options.writing import KeyFile, OutputDirectory, Rewriting, Sources, key_of
+from kafkalog_cli.options.selection import RangeOptions
+from kafkalog_cli.options.values import ValueOptions
+from kafkalog_cli.options.writing import KeyFile, OutputDirectory, Rewriting, SourceOptions, key_of
 from kafkalog_cli.progress import Progress
 from kafkalog_cli.runner import show_written
 
@@ -36,7 +36,7 @@ EXAMPLES = (
 class Redacted(msgspec.Struct, frozen=True):
     """What is redacted, where the copy is written, and what replaces the bytes."""
 
-    sources: Sources
+    sources: SourceOptions
     output: OutputDirectory
     mode: Annotated[
         str,
@@ -52,8 +52,8 @@ class Redacted(msgspec.Struct, frozen=True):
             metavar="FIELD,...",
         ),
     ] = None
-    values: Values = msgspec.field(default_factory=Values)
-    selected: Range = msgspec.field(default_factory=Range)
+    values: ValueOptions = msgspec.field(default_factory=ValueOptions)
+    selected: RangeOptions = msgspec.field(default_factory=RangeOptions)
 
     @property
     def kept(self) -> tuple[str, ...]:

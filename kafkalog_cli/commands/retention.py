@@ -43,7 +43,7 @@ _COLUMNS = {
 }  # fmt: skip
 
 
-class Supposed(msgspec.Struct, frozen=True):
+class SupposedRetention(msgspec.Struct, frozen=True):
     """The time of the broker's check, and configs that override those of every topic."""
 
     judged_at: JudgedAt = msgspec.field(default_factory=JudgedAt)
@@ -63,7 +63,7 @@ class Supposed(msgspec.Struct, frozen=True):
 
 def retention(
     reading: Reading,
-    supposed: Supposed,
+    supposed: SupposedRetention,
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,

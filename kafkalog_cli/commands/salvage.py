@@ -9,7 +9,7 @@ import typer
 
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
-from kafkalog_cli.options.writing import OutputDirectory, Rewriting, Sources, local_directory
+from kafkalog_cli.options.writing import OutputDirectory, Rewriting, SourceOptions, local_directory
 from kafkalog_cli.runner import Run, say_published, show_written
 
 EXAMPLES = (
@@ -25,7 +25,7 @@ EXAMPLES = (
 class Salvaged(msgspec.Struct, frozen=True):
     """The sources to salvage, and the directories of the result."""
 
-    sources: Sources
+    sources: SourceOptions
     output: OutputDirectory
     repair: Annotated[
         bool,

@@ -27,7 +27,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.node.target import Target
     from format.scan.follow import Stopping
-    from format.verbs.scrub.scrub import Plan
+    from format.verbs.scrub.scrub import ScrubPlan
     from format.verbs.scrub.state import State
     from format.verbs.scrub.status import Status
 
@@ -213,7 +213,7 @@ class _Passing:
 
             write_metrics(self._scrubbed.metrics, status_of(self._state, self._scrubbed.period_ms))
 
-    def _say_pace(self, plan: Plan, rate: int) -> None:
+    def _say_pace(self, plan: ScrubPlan, rate: int) -> None:
         period_ms = self._scrubbed.period_ms
         needed_ms = 1000 * plan.size_bytes // rate
         if period_ms and needed_ms > period_ms:
@@ -222,7 +222,7 @@ class _Passing:
                 f"{duration(needed_ms)}, longer than the period: give a higher --max-rate."
             )
 
-    def _sentence(self, plan: Plan, found: int, unread: int, open_before: int) -> str:
+    def _sentence(self, plan: ScrubPlan, found: int, unread: int, open_before: int) -> str:
         done = self._state.last_pass()
         count, size_bytes = (0, 0) if done is None else (done.segment_count - unread, done.size_bytes)
         if not len(plan.rows):

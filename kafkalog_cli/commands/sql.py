@@ -22,7 +22,7 @@ from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Format, Judging, Output
 from kafkalog_cli.options.parsers import SIZE
 from kafkalog_cli.options.reading import check_paths
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.options.work import Guards, Pacing
 from kafkalog_cli.output import OutputStream, open_output
 from kafkalog_cli.render.formats import READABLE
@@ -30,7 +30,7 @@ from kafkalog_cli.render.text import printable
 from kafkalog_cli.runner import Run, say_published
 
 if TYPE_CHECKING:
-    from format.verbs.sql.query import Answer
+    from format.verbs.sql.query import QueryAnswer
 
 EXAMPLES = (
     ("kafkalog sql 'SELECT topic, count(*) FROM records GROUP BY topic' /var/kafka", "the records of each topic"),
@@ -121,7 +121,7 @@ class AnswerOutput(Output, frozen=True):
 
 
 def sql(
-    question: Question, output: AnswerOutput, judging: Judging, values: Values, guards: Guards, pacing: Pacing
+    question: Question, output: AnswerOutput, judging: Judging, values: ValueOptions, guards: Guards, pacing: Pacing
 ) -> None:
     """Answer questions in SQL over records, batches, segments, indexes, findings, transactions, groups and metadata.
 
@@ -136,7 +136,7 @@ def sql(
         raise typer.BadParameter("give the statement and at least one PATH, or --tables")
     text = question.text()
     with needing("sql needs DataFusion", "sql"):
-        from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, Sources
+        from format.verbs.sql.query import DEFAULT_MEMORY_BYTES, Database, Notes, TableSources
         from format.verbs.sql.statements import statements_of
 
     with Run("sql", output, judging, paths=question.paths) as run:
@@ -156,7 +156,7 @@ def sql(
         decoding = cache(lambda: values.by_options(targets, guards.limits))
         if values.is_asked:
             decoding()  # what is wrong with the options is said before anything is read
-        sources = Sources(targets, time.time_ns() // 1_000_000, decoding, guards.limits, advance)
+        sources = TableSources(targets, time.time_ns() // 1_000_000, decoding, guards.limits, advance)
         found: Found = deque()
         notes = Notes(lambda *item: found.append(item), run.not_checked)
         database = Database(sources, notes, question.memory or DEFAULT_MEMORY_BYTES)
@@ -168,7 +168,7 @@ def sql(
                 _show(run, found, answer)
 
 
-def _show(run: Run, found: Found, answer: Answer) -> None:
+def _show(run: Run, found: Found, answer: QueryAnswer) -> None:
     from format.rows.arrow_columns import row_schema_of, rows_of_batch
 
     schema = row_schema_of("row", answer.schema)
@@ -212,7 +212,7 @@ class _Sink:
         """The file is published when it is complete."""
 
 
-def _write_parquet(run: Run, found: Found, answer: Answer, path: str, sources: list[str]) -> None:
+def _write_parquet(run: Run, found: Found, answer: QueryAnswer, path: str, sources: list[str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -50,7 +50,7 @@ _MINUTE_MS = 60_000
 _COMMITTED, _ABORTED = 4, 5  # in a row of columns.TRANSACTION_TOTAL
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedTransactions(msgspec.Struct, frozen=True):
     """Which transactions are shown."""
 
     open: Annotated[bool, option("Only open transactions.")] = False
@@ -86,7 +86,7 @@ class Aborting(msgspec.Struct, frozen=True):
 
 def txns(
     paths: Paths,
-    wanted: Wanted,
+    wanted: WantedTransactions,
     aborting: Aborting,
     output: DocumentOutput,
     judging: Judging,
@@ -151,7 +151,7 @@ def txns(
         run.not_checked(*result.not_checked(opened))
 
 
-def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:
+def _terms(wanted: WantedTransactions, aborting: Aborting, limits: Limits) -> TransactionTerms:
     from format.verbs.txns.txns import TransactionTerms
 
     return TransactionTerms(

@@ -19,7 +19,7 @@ from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Following, Reading, Tiering, bundles_of
-from kafkalog_cli.options.values import Values
+from kafkalog_cli.options.values import ValueOptions
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.runner import Run
 
@@ -51,10 +51,10 @@ class ValueChecks(msgspec.Struct, frozen=True):
             "Also decode keys and values, and count what does not decode by topic, schema and producer.", "--values"
         ),
     ] = False
-    values: Values = msgspec.field(default_factory=Values)
+    values: ValueOptions = msgspec.field(default_factory=ValueOptions)
 
 
-class Depth(msgspec.Struct, frozen=True):
+class VerifyDepth(msgspec.Struct, frozen=True):
     """How deep logs are checked."""
 
     level: Annotated[
@@ -101,7 +101,7 @@ class KeyPlaces(msgspec.Struct, frozen=True):
 
 
 def verify(
-    depth: Depth,
+    depth: VerifyDepth,
     places: KeyPlaces,
     reading: Reading,
     output: DocumentOutput,
@@ -178,7 +178,7 @@ def verify(
             run.not_checked("the files beside a file that is given alone")
 
 
-def _show_values(run: Run, targets: list[Target], values: Values, terms: VerifyTerms) -> None:
+def _show_values(run: Run, targets: list[Target], values: ValueOptions, terms: VerifyTerms) -> None:
     """Write a finding for what does not decode in each partition, and say it by topic and schema."""
     from format.verbs.verify.values import undecodable_values, undecodable_words
 
@@ -246,7 +246,7 @@ def _check_one_topic(targets: list[Target]) -> None:
         raise typer.BadParameter(words, param_hint="--partitions")
 
 
-def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
+def _check_not_bundled(depth: VerifyDepth, places: KeyPlaces) -> None:
     """Raise a usage error for options that need the logs themselves."""
     needing_logs = {
         "--follow": depth.following.follow,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from format.state.cluster_context import ContextTerms
     from format.state.tiered_logs import TieredLogs
     from format.verbs.producers import RecordPlace
-    from format.verbs.txns.replicas import Replicas
+    from format.verbs.txns.replicas import LongestReplicas
 
 
 def file_of(path: str) -> tuple[str, str] | None:
@@ -418,14 +418,16 @@ class ConfigSources(msgspec.Struct, frozen=True):
         )
 
 
-def say_absent_topics(run: Run, replicas: Replicas[Any], wanted: frozenset[str]) -> None:
+def say_absent_topics(run: Run, replicas: LongestReplicas[Any], wanted: frozenset[str]) -> None:
     """Say of which wanted topics there is no partition at the paths: then not everything was found."""
     for words in replicas.absent_words(wanted):
         run.say_now(words)
         run.condition(Condition.NOTHING_FOUND)
 
 
-def unknown_id_words(run: Run, replicas: Replicas[Any], transactional_id: str | None, limits: Limits) -> str | None:
+def unknown_id_words(
+    run: Run, replicas: LongestReplicas[Any], transactional_id: str | None, limits: Limits
+) -> str | None:
     """The answer where no producer of the wanted transactional id is known; adds the condition. None for another."""
     absence = None if transactional_id is None else replicas.no_producer_words(transactional_id, limits)
     if absence is None:

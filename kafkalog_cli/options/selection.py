@@ -30,7 +30,7 @@ def check_range(context: typer.Context, parameter: typer.CallbackParam, value: i
     return value
 
 
-class Range(msgspec.Struct, frozen=True):
+class RangeOptions(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, both ends included."""
 
     from_offset: Annotated[int | None, option("Start at this offset.", callback=check_range, **COUNT)] = None
@@ -53,10 +53,10 @@ class Range(msgspec.Struct, frozen=True):
         return Selection(self.from_offset, _after(self.to_offset), self.from_time, _after(self.to_time))
 
 
-class Rows(msgspec.Struct, frozen=True):
+class RowOptions(msgspec.Struct, frozen=True):
     """Ranges of offsets and times, and the number of rows."""
 
-    range: Range = msgspec.field(default_factory=Range)
+    range: RangeOptions = msgspec.field(default_factory=RangeOptions)
     limit: Annotated[int | None, option("Stop after N rows.", "-m", **POSITIVE)] = None
 
 
@@ -75,7 +75,7 @@ class Isolation(msgspec.Struct, frozen=True):
         bool, option("Leave out records below the log start offset, which consumers never receive.")
     ] = False
 
-    def of(self, range_: Range) -> Selection:
+    def of(self, range_: RangeOptions) -> Selection:
         """The selection of the ranges, narrowed to these records."""
         return replace(range_.selection, read_committed=self.read_committed, from_log_start=self.from_log_start)
 

@@ -40,7 +40,7 @@ def _schema_of(word: str) -> tuple[str, SchemaOf]:
         return schema_of_topic(word)
 
 
-class Values(msgspec.Struct, frozen=True):
+class ValueOptions(msgspec.Struct, frozen=True):
     """What keys and values are decoded as, and by which schemas."""
 
     value_as: Annotated[

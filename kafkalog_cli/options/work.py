@@ -128,7 +128,7 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
     return settings
 
 
-class Cluster(msgspec.Struct, frozen=True):
+class ClusterOptions(msgspec.Struct, frozen=True):
     """Where a command runs on Spark, and how its work is cut."""
 
     master: Annotated[str | None, option("Where Spark runs.", metavar="URL", show_default="local[*]: this machine")] = (

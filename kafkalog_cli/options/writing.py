@@ -58,7 +58,7 @@ OutputDirectory = Annotated[
 ]
 
 
-class Sources(msgspec.Struct, frozen=True):
+class SourceOptions(msgspec.Struct, frozen=True):
     """The partitions to copy."""
 
     sources: Annotated[

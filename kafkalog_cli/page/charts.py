@@ -31,7 +31,7 @@ Rows = list[dict[str, Any]]
 KeyT = TypeVar("KeyT", bound=Hashable)
 
 
-class Span(msgspec.Struct, frozen=True):
+class TimeSpan(msgspec.Struct, frozen=True):
     """A range of times that a chart shows, and the width of its bins."""
 
     start: int
@@ -46,7 +46,7 @@ class Span(msgspec.Struct, frozen=True):
         return self.start <= timestamp < self.end
 
 
-def span_of(rows: Sequence[dict[str, Any]]) -> Span | None:
+def span_of(rows: Sequence[dict[str, Any]]) -> TimeSpan | None:
     """The range of times to show for rows of bytes_by_time; None for no rows."""
     if not rows:
         return None
@@ -62,7 +62,7 @@ def span_of(rows: Sequence[dict[str, Any]]) -> Span | None:
         first, last = low, high
     count = (last - first) // width + 1
     joined = -(-count // _MOST_BINS)
-    return Span(first, last + width, width * joined)
+    return TimeSpan(first, last + width, width * joined)
 
 
 def _quantile(times: Sequence[int], by_time: dict[int, int], rest: float) -> int:
@@ -81,7 +81,7 @@ def largest(sizes: dict[str, int], most: int = _MOST_SERIES) -> list[str]:
     return names if len(names) <= most else [*names[: most - 1], OTHERS]
 
 
-def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Rows, list[str], int]:
+def stacked_times(rows: Iterable[dict[str, Any]], span: TimeSpan) -> tuple[Rows, list[str], int]:
     """Stacked bytes by bin and topic; the topics; and the bytes outside the span."""
     cells: dict[tuple[int, str], list[int]] = {}
     outside = 0
@@ -270,7 +270,7 @@ def _colour(domain: Sequence[str], colours: Sequence[str], *, legend: bool = Tru
     }
 
 
-def _time_axis(span: Span | None = None) -> dict[str, Any]:
+def _time_axis(span: TimeSpan | None = None) -> dict[str, Any]:
     scale: dict[str, Any] = {"type": "utc"}
     if span is not None:
         # As expressions: Vega-Lite makes datetime(number) of a number, which the interpreter of expressions lacks.

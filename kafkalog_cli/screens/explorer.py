@@ -28,7 +28,7 @@ from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.progress import Advance
 from format.verbs import explore
-from format.verbs.explore import ByteView, Place, PlaceKind, ShownPartition, Spot
+from format.verbs.explore import ByteView, NodePlace, PlaceKind, ShownPartition, Spot
 from format.verbs.grep.pattern import regex_pattern, text_pattern
 from format.wording import counted_plainly
 from kafkalog_cli.options.parsers import parse_time
@@ -89,7 +89,7 @@ class WhereLine(Widget):
         waited = 0 if self._busy_since is None else monotonic() - self._busy_since
         return "" if waited < _SOON_S else f"  {_TURNING[int(waited / 0.15) % 4]} reading, {waited:.0f} s"
 
-    def show(self, place: Place, view: ByteView) -> None:
+    def show(self, place: NodePlace, view: ByteView) -> None:
         """Show another place, whose path is relative to the parent directory of the root."""
         path, above = place.path, self._root.parent
         self._path = printable(
@@ -147,7 +147,7 @@ class CheckedPartitions:
 
     def __init__(self) -> None:
         self._found: dict[Path, list[tuple[Spot, Finding]]] = {}
-        self._shown: tuple[Path, int, Place] | None = None
+        self._shown: tuple[Path, int, NodePlace] | None = None
 
     def __contains__(self, scope: Target) -> bool:
         return scope.path in self._found
@@ -170,7 +170,7 @@ class CheckedPartitions:
         found = self._found[scope.path]
         return next((number for number, (_, each) in enumerate(found) if each.severity >= Severity.WARNING), None)
 
-    def step(self, scope: Target, place: Place, direction: int) -> int | None:
+    def step(self, scope: Target, place: NodePlace, direction: int) -> int | None:
         """The number of the next (1) or previous (-1) finding from a place; several may have the same place."""
         found = self._found[scope.path]
         if self._shown is not None and self._shown[0] == scope.path and self._shown[2] == place:
@@ -183,7 +183,7 @@ class CheckedPartitions:
             number = before if direction > 0 else before - 1
         return number if 0 <= number < len(found) else None
 
-    def was_shown(self, scope: Target, number: int, place: Place) -> None:
+    def was_shown(self, scope: Target, number: int, place: NodePlace) -> None:
         """Note the place at which a finding was shown."""
         self._shown = scope.path, number, place
 
@@ -232,7 +232,7 @@ class Explorer(App[None]):
         Binding("escape", "cancel", "Cancel", show=False),
     ]
 
-    def __init__(self, root: Place, decoding: Decoding | None = None) -> None:
+    def __init__(self, root: NodePlace, decoding: Decoding | None = None) -> None:
         """``decoding`` decodes the keys and values of records."""
         super().__init__()
         self._root = root
@@ -277,20 +277,20 @@ class Explorer(App[None]):
 
     # -- the tree ------------------------------------------------------------------------------------------------
 
-    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Place]) -> None:
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[NodePlace]) -> None:
         """Read the children when a node is opened."""
         if not event.node.children:
             self.places.open(event.node)
         if event.node.data is not None and event.node.data.kind is PlaceKind.DIRECTORY:
             self._read_states(event.node.data)
 
-    def on_tree_node_collapsed(self, event: Tree.NodeCollapsed[Place]) -> None:
+    def on_tree_node_collapsed(self, event: Tree.NodeCollapsed[NodePlace]) -> None:
         """Forget the children, and the findings, of a node that is closed: they may change on the disk."""
         event.node.remove_children()
         if event.node.data is not None:
             self._checked.forget(event.node.data.path)
 
-    def on_tree_node_selected(self, event: Tree.NodeSelected[Place]) -> None:
+    def on_tree_node_selected(self, event: Tree.NodeSelected[NodePlace]) -> None:
         """Read the next page, or go from an index entry to its batch."""
         node, place = event.node, event.node.data
         if place is None or node.parent is None:
@@ -300,14 +300,14 @@ class Explorer(App[None]):
         elif place.kind is PlaceKind.ENTRY:
             self.action_index()
 
-    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Place]) -> None:
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[NodePlace]) -> None:
         """Show the bytes of the node under the cursor."""
         if event.node.data is not None:
             self._show(event.node.data)
 
     # -- bytes and fields ------------------------------------------------------------------------------------------
 
-    def _show(self, place: Place) -> None:
+    def _show(self, place: NodePlace) -> None:
         try:
             self._view = explore.view_of(place, self._decoding)
         except (KafkaLogError, OSError) as error:
@@ -335,7 +335,7 @@ class Explorer(App[None]):
         self.query_one("#meaning", Static).update(words)
 
     @work(thread=True, group="states")
-    def _read_states(self, place: Place) -> None:
+    def _read_states(self, place: NodePlace) -> None:
         """Read the states of the partitions of a directory, and show them as they come."""
         with self._in_background() as advance:
             found: list[ShownPartition] = []
@@ -415,7 +415,7 @@ class Explorer(App[None]):
             except (KafkaLogError, OSError, ValueError) as error:
                 self._say(words_of(error), is_error=True)
 
-    def _answer(self, text: str, place: Place) -> None:
+    def _answer(self, text: str, place: NodePlace) -> None:
         if self._question == "position":
             if place.kind not in _IN_LOGS:
                 raise ValueError("choose a log file first")
@@ -582,7 +582,7 @@ class Explorer(App[None]):
             self._checked.was_shown(scope, number, place)
             self._say(f"{finding.severity.label} {finding.code}: {finding.message}")
 
-    def go(self, spot: Spot | None, nothing: str) -> Place | None:
+    def go(self, spot: Spot | None, nothing: str) -> NodePlace | None:
         """Show a spot, and remember where the jump began; for None show the message ``nothing``."""
         if spot is None:
             self._say(nothing)

@@ -22,7 +22,7 @@ from textual.widgets.tree import TreeNode
 from format.decoding.decoder import Decoding
 from format.errors import KafkaLogError
 from format.io.source import os_reason
-from format.verbs.explore import ENTRY_LAYOUTS, ByteView, Place, PlaceKind, ShownPartition, Spot, children
+from format.verbs.explore import ENTRY_LAYOUTS, ByteView, NodePlace, PlaceKind, ShownPartition, Spot, children
 from format.wording import counted
 from kafkalog_cli.render.table import cut_in_middle, human_size
 from kafkalog_cli.render.text import CELL_WRITERS, printable
@@ -43,7 +43,7 @@ _MOST_WORDS = 24
 #: The rows that are made at once: a batch of many records has thousands, which would hold up the next key. The others
 #: are made when the table is used.
 _PORTION = 100
-Node = TreeNode[Place]
+Node = TreeNode[NodePlace]
 _STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PARTITION: "bold"}
 
 
@@ -215,10 +215,10 @@ def words_of(error: Exception) -> str:
     return os_reason(error) if isinstance(error, OSError) else str(error)
 
 
-class PlaceTree(Tree[Place]):
+class PlaceTree(Tree[NodePlace]):
     """The places below a root. A place that cannot be read is reported, and the tree stays as it is."""
 
-    def __init__(self, root: Place, decoding: Decoding | None = None, *, id: str | None = None) -> None:
+    def __init__(self, root: NodePlace, decoding: Decoding | None = None, *, id: str | None = None) -> None:
         super().__init__(_label(root), data=root, id=id)
         self._decoding = decoding
         self._root_place = root
@@ -239,10 +239,10 @@ class PlaceTree(Tree[Place]):
             say(self.app, words_of(error), is_error=True)
             return
         if start:
-            node.add_leaf(Text("… from the start", "italic"), Place(PlaceKind.MORE, place.path, "", 0, number=-1))
+            node.add_leaf(Text("… from the start", "italic"), NodePlace(PlaceKind.MORE, place.path, "", 0, number=-1))
         self._add(node, found)
 
-    def _add(self, node: Node, places: Iterable[Place]) -> None:
+    def _add(self, node: Node, places: Iterable[NodePlace]) -> None:
         for each in places:
             node.add(_label(each), each, allow_expand=each.has_children)
             if each.kind is PlaceKind.PARTITION:
@@ -297,7 +297,7 @@ class PlaceTree(Tree[Place]):
         is_partition = node.data is not None and node.data.kind is PlaceKind.PARTITION
         return _LEAST_NAME if is_partition else super().get_label_width(node)
 
-    def open_more(self, node: Node, place: Place) -> None:
+    def open_more(self, node: Node, place: NodePlace) -> None:
         """Read the next page, in place of the node that leads to it."""
         parent = node.parent
         if parent is None or parent.data is None:
@@ -317,7 +317,7 @@ class PlaceTree(Tree[Place]):
             self.call_after_refresh(self.move_cursor, parent.children[before])
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NodePlace:
         """The place under the cursor; on a node that leads to the next page, the place above it."""
         node = self.cursor_node
         while node is not None:
@@ -326,7 +326,7 @@ class PlaceTree(Tree[Place]):
             node = node.parent
         return self._root_place
 
-    def reveal(self, spot: Spot) -> Place | None:
+    def reveal(self, spot: Spot) -> NodePlace | None:
         """Open the tree down to a spot, and put the cursor there. Returns the place; None if there is none."""
         self._widen(spot.path)
         node = self._node_of(self.root, spot.path)
@@ -355,7 +355,9 @@ class PlaceTree(Tree[Place]):
         root = self._root_place
         directory = root.path.parent
         if root.kind is PlaceKind.FILE and path != root.path and directory in (path, path.parent):
-            self._root_place = self.root.data = Place(PlaceKind.PARTITION, directory, directory.name or str(directory))
+            self._root_place = self.root.data = NodePlace(
+                PlaceKind.PARTITION, directory, directory.name or str(directory)
+            )
             self.root.set_label(_label(self._root_place))
             self.open(self.root)
             self.root.expand()
@@ -438,6 +440,6 @@ def state_words(state: ShownPartition) -> str:
     return f"{state.words}: {', '.join([*known, *sizes])}"
 
 
-def _label(place: Place) -> Text:
+def _label(place: NodePlace) -> Text:
     size = f"  {human_size(place.size_bytes)}" if place.kind is PlaceKind.FILE else ""
     return Text(printable(place.label) + size, _STYLES.get(place.kind, ""))

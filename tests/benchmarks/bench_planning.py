@@ -36,7 +36,7 @@ from format.scan.cluster import UnitScan
 from format.scan.progress import Advance
 from format.verbs.verify.partition_checks import Coverage
 from format.verbs.verify.verify import VerifyTerms, compacted_topics_at, verify_all
-from spark_jobs.planning import PROCESS, Item, LogPart, PackedList, Plan
+from spark_jobs.planning import PROCESS, Item, LogPart, PackedList, TaskPlan
 from spark_jobs.session import Where, close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
 from spark_jobs.tasks import Result, bounds_of, opened, results_frame
@@ -259,12 +259,12 @@ class _PlanningCluster(SparkCluster):
             raise _Planned
         yield Coverage(segments=1)
 
-    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: Plan) -> Iterator[Any]:
+    def _results_of(self, scan: UnitScan[Any, Any], advance: Advance, made: TaskPlan) -> Iterator[Any]:
         self.jobs += 1
         self.bytes_of_tasks += [sum(each.size_bytes for each in task) for task in made.tasks]
         self.packed_bytes += sum(map(len, made.tasks.contents))
         if self.first_s is None:
-            few = Plan(made.parallelism, PackedList(islice(made.tasks, made.parallelism)))
+            few = TaskPlan(made.parallelism, PackedList(islice(made.tasks, made.parallelism)))
             times = [row[4] for row in results_frame(self.session, few, _opens).collect()]
             self.first_s = min(times) / 1000 - self._started
             print(f"first task after {self.first_s:.1f} s; its job has {len(made.tasks)} tasks", flush=True)

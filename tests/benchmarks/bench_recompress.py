@@ -31,7 +31,7 @@ from format.layout import CODEC_NAMES
 from format.log.encode_batches import BatchHeader, encode_batch
 from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, recompress
 from tests.record_encoder import NewRecord, encode_record
 
@@ -210,7 +210,7 @@ def writing(packed: list[bytes], path: Path) -> Taken:
 def whole_command(partition: Path, target: Path, codec: str, level: int | None, jobs: int) -> Taken:
     def run() -> None:
         sources = read_write_sources([partition])
-        terms = Recompression(plan=PlanTerms(Target(CODEC_NAMES.index(codec), level), force=True), jobs=jobs)
+        terms = Recompression(plan=PlanTerms(TargetFormat(CODEC_NAMES.index(codec), level), force=True), jobs=jobs)
         with Publication(target, [partition], job=sources.job("recompress")) as publication:
             for _ in recompress(sources, publication, terms):
                 pass

@@ -36,7 +36,7 @@ from format.scan.progress import no_progress
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.verify.verify import VerifyScan, units_of, verify
 from spark_jobs import stream_reader
-from spark_jobs.planning import Plan, plan_units
+from spark_jobs.planning import TaskPlan, plan_units
 from spark_jobs.session import Where, close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
 from spark_jobs.stream_reader import KafkaLogStreamReader
@@ -156,7 +156,7 @@ def _of_grep(root: Path) -> tuple[int, int]:
     return cluster.total
 
 
-def _bytes_of_tasks(made: Plan) -> list[int]:
+def _bytes_of_tasks(made: TaskPlan) -> list[int]:
     return list(map(len, made.tasks.contents))
 
 

@@ -22,7 +22,7 @@ from crc32c import crc32c
 from format.internal_topics.decoder import INTERNAL_TOPICS, decode_control_value, decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json, to_json_text
 from format.internal_topics.reader import Cursor, reader_for
-from format.internal_topics.schema import Field, Message, RecordType
+from format.internal_topics.schema import Message, MessageField, RecordType
 from format.layout import CONTROL_KEY, RECORD_BATCH
 from tests.conftest import unavailable
 from tests.corpora import Corpus
@@ -89,7 +89,7 @@ def run_message_schemas(version: str, *arguments: str) -> str:
 # -- schemas -------------------------------------------------------------------------------------------------
 
 
-def flattened(fields: tuple[Field, ...], version: int, prefix: str) -> Iterator[str]:
+def flattened(fields: tuple[MessageField, ...], version: int, prefix: str) -> Iterator[str]:
     """One line for each field of a version: what it is called, what it is, and where Kafka writes it."""
     present = [each for each in fields if version in each.versions]
     for order, each in enumerate(present):

@@ -27,10 +27,10 @@ from format.io.bundles.schemas import (
     LINK_TO_DIRECTORY,
     Budget,
     BundledEntry,
-    Manifest,
+    BundleManifest,
     RecordedDamage,
-    Region,
     Spool,
+    SpooledRange,
     lines_of,
     size_of,
 )
@@ -38,7 +38,7 @@ from format.io.source import FileState
 from format.location import Location
 
 #: The offsets, and then the timestamps, of the records of some batches (int64), by the position of the batch.
-Outlines = Mapping[int, Region]
+Outlines = Mapping[int, SpooledRange]
 
 
 class Fragment(msgspec.Struct, frozen=True):
@@ -51,11 +51,11 @@ class Fragment(msgspec.Struct, frozen=True):
 
     first_position: int
     count: int
-    positions: Region
-    lengths: Region
-    starts: Region
-    content: Region
-    inner: Region | None = None
+    positions: SpooledRange
+    lengths: SpooledRange
+    starts: SpooledRange
+    content: SpooledRange
+    inner: SpooledRange | None = None
 
 
 class LogContents(msgspec.Struct, frozen=True):
@@ -97,7 +97,7 @@ class WholeFile(_BundledFile):
 
     headers_only = None
 
-    def __init__(self, spool: Spool, state: FileState, stored: Region) -> None:
+    def __init__(self, spool: Spool, state: FileState, stored: SpooledRange) -> None:
         super().__init__(spool, state)
         self._stored = stored
 
@@ -291,11 +291,11 @@ class Bundle:
 
     path: str
     spool: Spool
-    manifest: Manifest
+    manifest: BundleManifest
     entries: dict[str, BundledEntry] = field(default_factory=dict)
-    whole: dict[str, Region] = field(default_factory=dict)
+    whole: dict[str, SpooledRange] = field(default_factory=dict)
     logs: dict[str, LogContents] = field(default_factory=dict)
-    finding_lines: Region = field(default_factory=lambda: Region(0, 0))
+    finding_lines: SpooledRange = field(default_factory=lambda: SpooledRange(0, 0))
     budget: Budget = field(default_factory=Budget)
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
     _inodes: dict[str, int] = field(default_factory=dict)

@@ -62,7 +62,7 @@ def json_line(values: Any) -> bytes:
     return json.dumps(values, separators=(",", ":"), sort_keys=False).encode() + b"\n"
 
 
-class Region(msgspec.Struct, frozen=True):
+class SpooledRange(msgspec.Struct, frozen=True):
     """A range of bytes in a spool."""
 
     start: int
@@ -85,9 +85,9 @@ class Spool:
     def end(self) -> int:
         return self._end
 
-    def append(self, content: bytes | bytearray | memoryview) -> Region:
+    def append(self, content: bytes | bytearray | memoryview) -> SpooledRange:
         """Write bytes at the end. Raises InputError if that fails, for example without space."""
-        region = Region(self._end, len(content))
+        region = SpooledRange(self._end, len(content))
         rest = memoryview(content)
         try:
             while rest:
@@ -109,7 +109,7 @@ class Spool:
             start, length = start + len(part), length - len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def lines(self, region: Region, most_bytes: int = 1 << 20) -> Iterator[bytes]:
+    def lines(self, region: SpooledRange, most_bytes: int = 1 << 20) -> Iterator[bytes]:
         """The lines of a region. Raises InputError for a line that is too long or cut off."""
         reader = io.BufferedReader(RegionReader(self, region), 1 << 16)
         while line := reader.readline(most_bytes):
@@ -121,7 +121,7 @@ class Spool:
 class RegionReader(io.RawIOBase):
     """A region of a spool as a binary file."""
 
-    def __init__(self, spool: Spool, region: Region) -> None:
+    def __init__(self, spool: Spool, region: SpooledRange) -> None:
         self._spool = spool
         self._region = region
         self._at = 0
@@ -172,7 +172,7 @@ class Budget(msgspec.Struct):
             raise InputError(f"{member} has more than fits into the {_MOST_KEPT_BYTES // MIB} MiB for one bundle")
 
 
-class Source(Struct):
+class BundledPath(Struct):
     """One of the paths that were bundled."""
 
     path: str
@@ -190,17 +190,17 @@ class ListedMember(Struct, gc=False):
     sha256: Annotated[str, Meta(min_length=64, max_length=64)]
 
 
-class Kind(Struct):
+class BundleKind(Struct):
     """What tells a bundle of this version from other files."""
 
     kind: str
     format: int
 
 
-class Manifest(Struct):
+class BundleManifest(Struct):
     """The first member: what was bundled, the counts of what verify checked, and all other members."""
 
-    sources: Annotated[list[Source], Meta(max_length=10_000)]
+    sources: Annotated[list[BundledPath], Meta(max_length=10_000)]
     members: list[ListedMember]
     verified: dict[str, Natural] = {}
 
@@ -266,17 +266,17 @@ class RecordedDamage(Struct, gc=False):
         return json_line(msgspec.to_builtins(self))
 
 
-def manifest_of(content: bytes) -> Manifest:
+def manifest_of(content: bytes) -> BundleManifest:
     """The manifest. Raises InputError, also for that of another version."""
-    about = decoded(content, Kind, "its manifest")
+    about = decoded(content, BundleKind, "its manifest")
     if about.kind != "kafkalog-bundle":
         raise InputError("its manifest is not the manifest of a bundle")
     if about.format != BUNDLE_FORMAT:
         raise InputError(f"it has the format {about.format!r}, and this program reads {BUNDLE_FORMAT}")
-    return decoded(content, Manifest, "its manifest")
+    return decoded(content, BundleManifest, "its manifest")
 
 
-def lines_of(spool: Spool, region: Region, kind: type[_T], where: str) -> Iterator[_T]:
+def lines_of(spool: Spool, region: SpooledRange, kind: type[_T], where: str) -> Iterator[_T]:
     """The lines of a member, each of a type. Raises InputError for one that is not."""
     for number, line in enumerate(spool.lines(region), 1):
         yield decoded(line, kind, f"line {number} of its {where}")

@@ -29,12 +29,12 @@ from format.io.bundles.schemas import (
     REPORT,
     WHOLE,
     BundledEntry,
+    BundleManifest,
     ListedMember,
-    Manifest,
     RecordedDamage,
-    Region,
     RegionReader,
     Spool,
+    SpooledRange,
     batch_schema,
     bytes_of,
     is_plain_path,
@@ -57,7 +57,7 @@ class Stream(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
 
-class Member(msgspec.Struct, frozen=True):
+class ArchiveMember(msgspec.Struct, frozen=True):
     """A member of an archive. Its content, of ``size_bytes``, must be read before the next member."""
 
     name: str
@@ -89,7 +89,7 @@ def _exactly(stream: Stream, size: int) -> bytes:
     return b"".join(parts)
 
 
-def members_of(stream: Stream) -> Iterator[Member]:
+def members_of(stream: Stream) -> Iterator[ArchiveMember]:
     """The members in order. Raises InputError for anything but regular files with plain headers."""
     long_name: str | None = None
     while True:
@@ -110,7 +110,7 @@ def members_of(stream: Stream) -> Iterator[Member]:
             continue
         if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
             raise InputError(f"the archive has a member that is not a regular file: {info.name!r}")
-        yield Member(info.name if long_name is None else long_name, info.size, stream)
+        yield ArchiveMember(info.name if long_name is None else long_name, info.size, stream)
         long_name = None
 
 
@@ -184,7 +184,7 @@ def _unpacked(path: str) -> Bundle:
     return bundle
 
 
-def _manifest(member: Member | None) -> tuple[Manifest, list[ListedMember]]:
+def _manifest(member: ArchiveMember | None) -> tuple[BundleManifest, list[ListedMember]]:
     """The manifest without its list of members, and that list."""
     if member is None or member.name != MANIFEST:
         raise InputError(f"its first member is not {MANIFEST}")
@@ -195,7 +195,9 @@ def _manifest(member: Member | None) -> tuple[Manifest, list[ListedMember]]:
     return manifest, listed
 
 
-def _taken(members: Iterator[Member], expected: list[ListedMember], spool: Spool, most_bytes: int) -> dict[str, Region]:
+def _taken(
+    members: Iterator[ArchiveMember], expected: list[ListedMember], spool: Spool, most_bytes: int
+) -> dict[str, SpooledRange]:
     """Copy all members to the spool, and check them against the manifest; return their regions by name."""
     total = sum(each.size_bytes for each in expected)
     if total > most_bytes:
@@ -205,7 +207,7 @@ def _taken(members: Iterator[Member], expected: list[ListedMember], spool: Spool
     names = [each.name for each in expected]
     if names != sorted(set(names)) or MANIFEST in names:
         raise InputError("its manifest lists members twice or out of order")
-    regions: dict[str, Region] = {}
+    regions: dict[str, SpooledRange] = {}
     for each in expected:
         name = each.name
         if name not in (*_TABLES, REPORT) and not (name.startswith(WHOLE) and is_plain_path(name)):
@@ -221,7 +223,7 @@ def _taken(members: Iterator[Member], expected: list[ListedMember], spool: Spool
             spool.append(piece)
         if digest.hexdigest() != each.sha256:
             raise InputError(f"the member {name} does not have the SHA-256 in the manifest: it was changed")
-        regions[name] = Region(start, member.size_bytes)
+        regions[name] = SpooledRange(start, member.size_bytes)
     extra = next(members, None)
     if extra is not None:
         raise InputError(f"the member {extra.name!r} is not in the manifest")
@@ -231,7 +233,7 @@ def _taken(members: Iterator[Member], expected: list[ListedMember], spool: Spool
     return regions
 
 
-def _read_file_list(bundle: Bundle, regions: dict[str, Region]) -> None:
+def _read_file_list(bundle: Bundle, regions: dict[str, SpooledRange]) -> None:
     zeros = 0
     for entry in lines_of(bundle.spool, regions[FILE_LIST], BundledEntry, FILE_LIST):
         bundle.add(entry)
@@ -247,7 +249,7 @@ def _read_file_list(bundle: Bundle, regions: dict[str, Region]) -> None:
         raise InputError("it contains files that its file list does not list")
 
 
-def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
+def _read_logs(bundle: Bundle, regions: dict[str, SpooledRange]) -> None:
     damage: dict[str, dict[int, RecordedDamage]] = {}
     for each in lines_of(bundle.spool, regions[DAMAGE], RecordedDamage, DAMAGE):
         entry = bundle.entries.get(each.path)
@@ -302,8 +304,8 @@ def _check_damaged(log: LogContents, path: str, start: int, end: int) -> None:
         start += damage.length
 
 
-def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, Region]]:
-    found: dict[str, dict[int, Region]] = {}
+def _outlines(bundle: Bundle, region: SpooledRange) -> dict[str, dict[int, SpooledRange]]:
+    found: dict[str, dict[int, SpooledRange]] = {}
     for batch in _record_batches(bundle, OUTLINES, region, outline_schema(), _OUTLINE_ROWS):
         for row in range(len(batch)):
             path, position = (batch.column(name)[row].as_py() for name in ("path", "position"))
@@ -318,7 +320,7 @@ def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, Region]]:
     return found
 
 
-def _record_batches(bundle: Bundle, member: str, region: Region, schema: Any, rows: int = _ROWS) -> Iterator[Any]:
+def _record_batches(bundle: Bundle, member: str, region: SpooledRange, schema: Any, rows: int = _ROWS) -> Iterator[Any]:
     """The Arrow record batches of a Parquet member. Raises InputError if it cannot be read, or has other columns.
 
     Columns of bytes are read as dictionaries: a value that many rows refer to is then in memory once.
@@ -355,7 +357,7 @@ def _check_groups(member: str, metadata: Any) -> None:
             raise InputError(f"{member} would unpack to more than that of a bundle may")
 
 
-def _runs(bundle: Bundle, region: Region) -> Iterator[tuple[str, Any]]:
+def _runs(bundle: Bundle, region: SpooledRange) -> Iterator[tuple[str, Any]]:
     """The batch headers, split where the path changes: each path with its rows."""
     for batch in _record_batches(bundle, BATCHES, region, batch_schema()):
         column = batch.column("path")

@@ -58,7 +58,7 @@ class _Start:
         self._result = BootResult()
         self._metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
         self._identity: NodeIdentity | None = None
-        self._metadata = quorum.MetadataState()
+        self._metadata = quorum.LoadedMetadata()
 
     def run(self) -> BootResult:
         result, terms, log_dirs = self._result, self._terms, self._log_dirs

@@ -346,7 +346,7 @@ def _later(words: str, path: Path, terms: BootTerms) -> NotKnown:
     return NotKnown(f"{words}: a broker of a later release may read it, and {up_to}", path)
 
 
-class MetadataState(msgspec.Struct):
+class LoadedMetadata(msgspec.Struct):
     """What the rest of a start needs of the metadata log; ``image`` is None where none could be loaded."""
 
     image: ClusterImage | None = None
@@ -369,17 +369,17 @@ class MetadataState(msgspec.Struct):
         return self.configured_voters
 
 
-def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
+def load_metadata(metadata_dir: Path, terms: BootTerms) -> LoadedMetadata:
     """Simulate the load of the metadata log. Raises StopsStart, NotKnown, UnreadableFile and FileChanged."""
     path = metadata_dir / layout.METADATA_PARTITION
     if not is_there(path):
         if terms.is_one_of_several:
-            return MetadataState()
+            return LoadedMetadata()
         reason = "there is no metadata log here: the node begins a new one and knows of no topic"
         step = Step(Action.CREATE, path, layout.CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
-        return MetadataState(ClusterImage(), steps=[step])
+        return LoadedMetadata(ClusterImage(), steps=[step])
     on = path, terms.version, terms.is_release_known, terms.every_file
-    found: MetadataState | None = terms.kept.get(on)
+    found: LoadedMetadata | None = terms.kept.get(on)
     if found is None:
         found = terms.kept[on] = _loaded(path, terms)
     if found.contradiction is not None:
@@ -387,7 +387,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
     return found
 
 
-def check_levels(state: MetadataState, terms: BootTerms) -> None:
+def check_levels(state: LoadedMetadata, terms: BootTerms) -> None:
     """Raises StopsStart for a feature level that no such broker supports; one of a later release is a problem."""
     if terms.is_one_of_several or state.image is None:  # the release may be an earlier one
         return
@@ -398,8 +398,8 @@ def check_levels(state: MetadataState, terms: BootTerms) -> None:
             state.image.problem = state.image.problem or error.text
 
 
-def _loaded(path: Path, terms: BootTerms) -> MetadataState:
-    state = MetadataState(ClusterImage(), path=path)
+def _loaded(path: Path, terms: BootTerms) -> LoadedMetadata:
+    state = LoadedMetadata(ClusterImage(), path=path)
     files = read_partition_files(path, layout.CLUSTER_METADATA_TOPIC, 0)
     epochs = EpochCache(files, terms.limits)
     why = "the metadata log is recovered at every start"
@@ -462,7 +462,7 @@ def _snapshot_end(snapshot_id: tuple[int, int], path: Path, terms: BootTerms) ->
     return end
 
 
-def _replay(files: list[tuple[Path, int, int]], state: MetadataState, terms: BootTerms) -> None:
+def _replay(files: list[tuple[Path, int, int]], state: LoadedMetadata, terms: BootTerms) -> None:
     """Replay a snapshot and logs into the image; a record that cannot be read becomes ``image.problem``.
 
     Raises StopsStart for the first record at which a node stops.
@@ -491,7 +491,7 @@ def _replay(files: list[tuple[Path, int, int]], state: MetadataState, terms: Boo
         state.contradiction = StopsStart(replay.first_contradiction[1], "MetadataLoader", state.path, reason)
 
 
-def _check_next_epoch(state: MetadataState, log_epoch: int, path: Path) -> None:
+def _check_next_epoch(state: LoadedMetadata, log_epoch: int, path: Path) -> None:
     """Raises StopsStart where the only voter, which votes for itself at its start, has no higher epoch to go to."""
     voters = state.configured_voters
     if max(state.epoch, log_epoch) == INT32_RANGE[1] and voters is not None and len(voters) == 1:
@@ -567,7 +567,7 @@ def _snapshot_id(path: Path) -> tuple[int, int]:
     return int(name[:20]), int(name[21:31])
 
 
-def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> None:
+def _check_quorum_state(path: Path, state: LoadedMetadata, limits: Limits) -> None:
     """Read quorum-state as a node does. Raises StopsStart."""
     if not exists(path):
         return
@@ -640,7 +640,7 @@ def _has_type(name: str, value: object) -> bool:
 
 
 def is_broker(
-    log_dirs: list[Path], identity: NodeIdentity | None, metadata: MetadataState, node_id: int | None, terms: BootTerms
+    log_dirs: list[Path], identity: NodeIdentity | None, metadata: LoadedMetadata, node_id: int | None, terms: BootTerms
 ) -> bool | None:
     """Whether the node runs a broker, by the option or its metadata log; None where nothing says so.
 

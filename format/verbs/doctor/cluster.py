@@ -11,7 +11,7 @@ from format.kafka_uuid import is_reserved
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
-from format.state.quorum import Member, Quorum, read_quorum
+from format.state.quorum import Quorum, QuorumMember, read_quorum
 from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_words, replica_names
 from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
@@ -220,11 +220,11 @@ class _Electors(msgspec.Struct, frozen=True):
 
     quorum: Quorum
     able: list[int]
-    lagging: dict[int, Member]
+    lagging: dict[int, QuorumMember]
     lost: list[int]
 
     @property
-    def best(self) -> Member:
+    def best(self) -> QuorumMember:
         return self.quorum.voting[self.able[0]]
 
     def lack(self, node_id: int) -> str:

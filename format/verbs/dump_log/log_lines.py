@@ -17,7 +17,7 @@ from format.errors import KafkaLogError, LimitExceeded
 from format.findings import Finding, finding_of
 from format.internal_topics.decoder import decode_control_value
 from format.internal_topics.dump_log import dump_log_json
-from format.internal_topics.reader import Decoded
+from format.internal_topics.reader import DecodedMessage
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.kafka_lines import (
@@ -296,7 +296,7 @@ def control_text(record: KafkaRecord, *, is_3_9: bool) -> bytes:
         raise KafkaStops(error.message) from error
 
 
-def _decoded(number: int, value: bytes | None) -> Decoded:
+def _decoded(number: int, value: bytes | None) -> DecodedMessage:
     """A control record's value. Kafka decodes it as the first version, whatever version its first field names."""
     decoded = decode_control_value(number, value)
     if decoded.data is None and value is not None:

@@ -30,7 +30,7 @@ from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read
 from format.node.target import Target
 from format.timestamps import iso_time
 from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
-from format.verbs.find.segment_lookup import BatchPlace, LookupSegment, SearchedBatch
+from format.verbs.find.segment_lookup import BatchByHeader, LookupSegment, SearchedBatch
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
 from format.verbs.find.visibility import Bounds, diagnosed, read_bounds
 from format.wording import listed
@@ -349,7 +349,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             return self.lookup.miss("the partition has no segment")
         segment, largest = best
         scan = segment.scan_from(largest.offset)
-        place: BatchPlace | None = None
+        place: BatchByHeader | None = None
         for batches in scan:
             rows = np.flatnonzero(batches.table.max_timestamp == largest.timestamp)
             if len(rows):

@@ -53,7 +53,7 @@ def is_in_order(first_offset: int, offsets: tuple[int, int], next_base_offset: i
     return first_offset <= offsets[0] <= offsets[1] <= most
 
 
-class BatchPlace(msgspec.Struct, frozen=True):
+class BatchByHeader(msgspec.Struct, frozen=True):
     """A batch or outermost v0/v1 message, by its header; ``base_offset`` is None for a compressed message."""
 
     position: int
@@ -84,10 +84,10 @@ class ScannedBatches(msgspec.Struct, frozen=True):
     table: BatchTable
     is_ordered: NDArray[np.bool_]
 
-    def place(self, row: int) -> BatchPlace:
+    def place(self, row: int) -> BatchByHeader:
         values = dict(zip(BATCH_COLUMN, self.table.columns[row].tolist(), strict=True))
         is_wrapper = values["record_count"] < 0 and values["magic"] < 2
-        return BatchPlace(
+        return BatchByHeader(
             values["position"],
             values["size_bytes"],
             values["magic"],
@@ -199,13 +199,13 @@ class LookupScan:
             return finding("offset-out-of-segment", where, message)
         return finding("offset-not-increasing", where, f"{message}, the one after it starts at {next_base_offset}")
 
-    def places_from(self, offset: int) -> Iterator[BatchPlace]:
+    def places_from(self, offset: int) -> Iterator[BatchByHeader]:
         """The batches whose last offset is at or past this one, in order.
 
         The CRC does not cover the base offset. So a batch out of offset order is yielded only if no batch in order
         spans the offset; it then comes first.
         """
-        doubtful: BatchPlace | None = None
+        doubtful: BatchByHeader | None = None
         is_first = True
         for batches in self:
             for row in np.flatnonzero(batches.table.last_offset >= offset).tolist():
@@ -282,7 +282,7 @@ class SearchedBatch(msgspec.Struct):
     ``is_intact`` if its CRC is right, so that it has no other records than those that were read.
     """
 
-    place: BatchPlace
+    place: BatchByHeader
     match: FoundRecord | None = None
     is_complete: bool = False
     is_intact: bool = True
@@ -391,7 +391,7 @@ class LookupSegment:
         start = 0 if before is None else before.position
         if not start <= entry.position < self.log.size_bytes:
             return False
-        previous: BatchPlace | None = None
+        previous: BatchByHeader | None = None
         for batches in self.scan(start):
             positions = batches.table.position
             row = int(np.searchsorted(positions, entry.position))
@@ -439,7 +439,7 @@ class LookupSegment:
         """The batch headers from a batch boundary on, of which the first reads have ``read_bytes``."""
         return LookupScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=read_bytes)
 
-    def batch_of(self, offset: int) -> BatchPlace | None:
+    def batch_of(self, offset: int) -> BatchByHeader | None:
         """The first batch whose last offset is at or past this one, found through the index."""
         scan = self.scan(self.floor(offset).position)
         place = next(scan.places_from(offset), None)
@@ -447,7 +447,7 @@ class LookupSegment:
         return place
 
     def first_record(
-        self, place: BatchPlace, is_wanted: Callable[[RecordTable], NDArray[np.bool_]], *, by_time: bool = True
+        self, place: BatchByHeader, is_wanted: Callable[[RecordTable], NDArray[np.bool_]], *, by_time: bool = True
     ) -> SearchedBatch:
         """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table.
 
@@ -514,7 +514,7 @@ class LookupSegment:
         self.lookup.step("scan", where, f"{detail}{words} {goal}")
 
     def _first_match(
-        self, place: BatchPlace, records: RecordTable, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
+        self, place: BatchByHeader, records: RecordTable, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
     ) -> FoundRecord | None:
         rows = np.flatnonzero(is_wanted(records))
         if not len(rows):

@@ -27,7 +27,7 @@ from format.verbs.find.lookup import FoundRecord
 from format.verbs.find.segment_lookup import (
     END_READ_BYTES,
     NO_NEXT_OFFSET,
-    BatchPlace,
+    BatchByHeader,
     LookupScan,
     LookupSegment,
     SearchedBatch,
@@ -158,7 +158,7 @@ def _is_trimmed(index: FileSource, last: TimestampOffset | None) -> bool:
     return index.size_bytes == 0 or any(index.read_at(index.size_bytes - size_bytes, size_bytes))
 
 
-def _is_of(entry: TimestampOffset, place: BatchPlace) -> bool:
+def _is_of(entry: TimestampOffset, place: BatchByHeader) -> bool:
     """Whether a time index entry is what a broker would have written for this batch.
 
     Releases before 0.11 index the timestamps of producers even where they store messages of format 0, without them.
@@ -177,9 +177,9 @@ def _scanned_largest(segment: LookupSegment, why: str) -> LargestTimestamp:
     return LargestTimestamp(place.max_timestamp, place.last_offset, detail)
 
 
-def _larger_in(scan: LookupScan, timestamp: int) -> BatchPlace | None:
+def _larger_in(scan: LookupScan, timestamp: int) -> BatchByHeader | None:
     """The first batch of the scan with its largest timestamp, if that is larger than this one."""
-    found: BatchPlace | None = None
+    found: BatchByHeader | None = None
     for batches in scan:
         row = int(np.argmax(batches.table.max_timestamp))
         if int(batches.table.max_timestamp[row]) > timestamp:
@@ -208,7 +208,7 @@ def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
     return is_there and not scan.findings
 
 
-def _later_largest(segment: LookupSegment, place: BatchPlace, is_trimmed: bool) -> BatchPlace | None:
+def _later_largest(segment: LookupSegment, place: BatchByHeader, is_trimmed: bool) -> BatchByHeader | None:
     """The first batch with the largest timestamp of all after this one, if that is larger than its own."""
     start = _last_indexed_position(segment) if is_trimmed else None
     if start is not None and start > place.end_position:
@@ -268,7 +268,7 @@ def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int
     return found, is_whole and not scan.is_damaged
 
 
-def _places_at(scan: LookupScan, timestamp: int, starting_offset: int) -> Iterator[BatchPlace]:
+def _places_at(scan: LookupScan, timestamp: int, starting_offset: int) -> Iterator[BatchByHeader]:
     """The batches of the scan whose largest timestamp and last offset are at or past these, in order."""
     for batches in scan:
         hits = (batches.table.max_timestamp >= timestamp) & (batches.table.last_offset >= starting_offset)

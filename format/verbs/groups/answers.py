@@ -7,7 +7,7 @@ from typing import Any
 
 from format.columns import GROUP, GROUP_OFFSET
 from format.timestamps import iso_time
-from format.verbs.groups.group_list import GroupList, Narrowing
+from format.verbs.groups.group_list import GroupList, GroupSelection
 from format.verbs.groups.replicas import Coordinators
 from format.wording import are, counted, did_you_mean, first_of, shell_line, shell_word
 
@@ -36,7 +36,7 @@ def _absent(names: list[str], found: list[str]) -> str:
     return f"{asked}; there {are(len(found))} {first_of(found, _MOST_NAMED)}.{suggested}"
 
 
-def none_of_topics(wanted: Narrowing, known: Iterable[str], unread_count: int = 0) -> str:
+def none_of_topics(wanted: GroupSelection, known: Iterable[str], unread_count: int = 0) -> str:
     """The sentence that no wanted group has offsets of the wanted topics; ``known`` are the topics at the paths.
 
     ``unread_count`` logs could not be read as a whole.

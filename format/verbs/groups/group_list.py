@@ -28,11 +28,11 @@ from format.state.groups import (
     PendingCommit,
 )
 from format.timestamps import DAY_MS, iso_time
-from format.verbs.groups.replicas import Replicas
+from format.verbs.groups.replicas import CoordinatorReplicas
 from format.wording import counted, duration, listed
 
 
-class Narrowing(msgspec.Struct, frozen=True):
+class GroupSelection(msgspec.Struct, frozen=True):
     """The groups and topics to list; empty for all."""
 
     groups: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class Narrowing(msgspec.Struct, frozen=True):
 class GroupTerms(msgspec.Struct, frozen=True):
     """The options of a run. ``until``: the state as of that time, without records that have a later timestamp."""
 
-    narrowing: Narrowing = Narrowing()
+    narrowing: GroupSelection = GroupSelection()
     until: int | None = None
     with_history: bool = False
     limits: Limits = DEFAULT_LIMITS
@@ -52,7 +52,7 @@ class Read(msgspec.Struct):
     """What was read: the state, the numbers of the coordinators' partitions and of the logs, and the partitions."""
 
     terms: GroupTerms
-    replicas: Replicas
+    replicas: CoordinatorReplicas
     states: GroupStates = msgspec.field(default_factory=GroupStates)
     partitions: dict[TopicPartition, int] = msgspec.field(default_factory=dict)
     paths: dict[str, int] = msgspec.field(default_factory=dict)

@@ -23,7 +23,7 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
 from format.state.groups import COORDINATOR_TOPICS, VALUE, GroupRecords, Outcome, read_groups
-from format.verbs.groups.group_list import GroupList, GroupTerms, Narrowing, Read, text_of
+from format.verbs.groups.group_list import GroupList, GroupSelection, GroupTerms, Read, text_of
 from format.verbs.groups.replicas import Coordinators, find_replicas
 from format.wording import counted
 
@@ -211,7 +211,7 @@ class CommitHistory:
     A commit in a transaction comes where its end marker is read, with the outcome, or at the end if there is none.
     """
 
-    def __init__(self, narrowing: Narrowing) -> None:
+    def __init__(self, narrowing: GroupSelection) -> None:
         self._narrowing = narrowing
         self._open: dict[tuple[TopicPartition, int], list[_Row]] = {}
 

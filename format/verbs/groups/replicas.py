@@ -99,7 +99,7 @@ class LogBounds(NamedTuple):
     log_start_offset: int | None = None
 
 
-class Replicas(msgspec.Struct):
+class CoordinatorReplicas(msgspec.Struct):
     """The partitions at the paths.
 
     ``logs`` are the coordinators' logs in the order of their partitions, and findings about what is not read.
@@ -163,9 +163,9 @@ class Replicas(msgspec.Struct):
         return found
 
 
-def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> Replicas:
+def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> CoordinatorReplicas:
     """The partitions at some paths. Raises InputError for a path that holds no logs."""
-    found = Replicas()
+    found = CoordinatorReplicas()
     coordinators: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = {}
     for target in targets:
         if target.kind not in LOG_KINDS:

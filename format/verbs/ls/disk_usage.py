@@ -31,8 +31,8 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.log_headers import LogTotals
 from format.verbs.ls.partition_listing import read_log_totals
-from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, EstimateScan, Piece, SumsByCodec, sampled
-from format.verbs.recompress.new_batches import Target as NewCodec
+from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, EstimateScan, MeasuredPart, SumsByCodec, sampled
+from format.verbs.recompress.new_batches import TargetFormat as NewCodec
 
 
 class EstimateTerms(msgspec.Struct):
@@ -87,13 +87,13 @@ def add_savings(
             row.saved_bytes = (row.saved_bytes or 0) + round(share.allocated_bytes * (1 - ratio))
 
 
-def _pieces(shares: Sequence[LogShare]) -> list[Piece]:
+def _pieces(shares: Sequence[LogShare]) -> list[MeasuredPart]:
     """The logs of some shares, each once."""
-    sizes: dict[Path, Piece] = {}
+    sizes: dict[Path, MeasuredPart] = {}
     for share in shares:
         if share.path not in sizes:
             try:
-                sizes[share.path] = Piece(share.location, share.path, share.path.lstat().st_size)
+                sizes[share.path] = MeasuredPart(share.location, share.path, share.path.lstat().st_size)
             except OSError:
                 continue  # a live broker deleted it
     return list(sizes.values())

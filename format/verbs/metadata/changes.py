@@ -177,7 +177,7 @@ def _are_moved(directories: list[list[str] | None]) -> bool:
     return any(len({each for each in ids if not is_reserved(each)}) > 1 for ids in of_replicas)
 
 
-class Changes(msgspec.Struct):
+class SubjectChanges(msgspec.Struct):
     """The changes of a history, by subject in the order of their first change."""
 
     subjects: dict[str, Subject] = msgspec.field(default_factory=dict)

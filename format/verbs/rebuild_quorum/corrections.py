@@ -34,7 +34,7 @@ from format.wording import are, counted_plainly
 ReplicaKey = tuple[str, int]  # topic id and partition
 
 
-class Replica(msgspec.Struct, frozen=True):
+class BrokerReplica(msgspec.Struct, frozen=True):
     """A partition directory of a broker. ``high_watermark`` is the one noted on the disk, -1 if there is none.
 
     ``end_offset`` is -1 for a copy without segments, ``largest_producer_id`` -1 where no producer is known.
@@ -62,7 +62,7 @@ class Disks(msgspec.Struct):
     the errors about directories, logs and files of partitions that cannot be read.
     """
 
-    replicas: dict[ReplicaKey, list[Replica]] = msgspec.field(default_factory=lambda: defaultdict(list))
+    replicas: dict[ReplicaKey, list[BrokerReplica]] = msgspec.field(default_factory=lambda: defaultdict(list))
     node_ids: set[int] = msgspec.field(default_factory=set)
     log_dir_ids: set[str | None] = msgspec.field(default_factory=set)
     unread: list[KafkaLogError] = msgspec.field(default_factory=list)
@@ -77,7 +77,7 @@ class Disks(msgspec.Struct):
         return found
 
     @property
-    def all(self) -> Iterator[Replica]:
+    def all(self) -> Iterator[BrokerReplica]:
         """All replicas."""
         for each in self.replicas.values():
             yield from each
@@ -106,7 +106,7 @@ def read_disks(targets: Iterable[Target], cluster_id: str, limits: Limits) -> Di
     return found
 
 
-def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits) -> Replica:
+def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits) -> BrokerReplica:
     checkpoints = log_dir.checkpoints(limits)
     watermark = checkpoints.offset(REPLICATION_OFFSET_CHECKPOINT, partition.key)
     epoch, end, producer_id = -1, -1, NO_PRODUCER_ID
@@ -116,7 +116,7 @@ def _replica(log_dir: LogDir, partition: Partition, node_id: int, limits: Limits
     epoch = epoch if noted is None else max(epoch, noted)
     watermark = -1 if watermark is None else watermark
     is_live = bool(checkpoints.is_lock_held)
-    return Replica(node_id, str(partition.path), epoch, end, watermark, producer_id, is_live)
+    return BrokerReplica(node_id, str(partition.path), epoch, end, watermark, producer_id, is_live)
 
 
 def _tail(partition: Partition, last: Segment, limits: Limits) -> tuple[int, int, int]:
@@ -142,7 +142,7 @@ LOST, AT_RISK, SET = "lost", "at_risk", "set"
 RECORDS_OF_PARTITION = "records of partition "
 
 
-class Change(msgspec.Struct, frozen=True):
+class MetadataChange(msgspec.Struct, frozen=True):
     """A change of the metadata that is lost, or that is made (``set``) so that the brokers' logs stay right.
 
     ``at_risk`` are records that only nodes have whose disks are not here. ``record`` is what is written for a change.
@@ -160,12 +160,12 @@ class Change(msgspec.Struct, frozen=True):
 
 def corrections_by_disks(
     found: SurvivingRecords, disks: Disks, *, is_stale: bool, absent: frozenset[int] = frozenset()
-) -> list[Change]:
+) -> list[MetadataChange]:
     """The corrections that brokers' disks ask for. ``is_stale``: a later change is lost.
 
     ``absent`` are the nodes that get a new metadata log, and may come back without their partitions.
     """
-    changes: list[Change] = []
+    changes: list[MetadataChange] = []
     names = {key: f"{found.image.names.get(key[0], key[0])}-{key[1]}" for key in found.image.partitions}
     for key, state in sorted(found.image.partitions.items(), key=lambda item: names[item[0]]):
         known = [each for each in disks.replicas.get(key, ()) if each.node_id in state.replicas]
@@ -179,11 +179,11 @@ def corrections_by_disks(
 def _without_absent(
     key: ReplicaKey,
     state: PartitionState,
-    replicas: list[Replica],
+    replicas: list[BrokerReplica],
     name: str,
     versions: dict[str, int],
     absent: frozenset[int],
-) -> Iterator[Change]:
+) -> Iterator[MetadataChange]:
     """The change of a partition that a node may lead, or hold back, which may come back without its log.
 
     Such a node has the directory id of before, so the controller would take it for the replica that it was. It leaves
@@ -205,10 +205,12 @@ def _without_absent(
     come = "is not here: it may come back without its log"
     come = come if len(gone) == 1 else "are not here: they may come back without their logs"
     reason = f"{named_nodes(gone)} {come}"
-    yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, None, _record(key, new, versions))
+    yield MetadataChange(
+        SET, f"partition {name}", _shown(state), _shown(new), reason, None, _record(key, new, versions)
+    )
 
 
-def _at_risk(name: str, state: PartitionState, holders: list[int], best: Replica | None) -> Change:
+def _at_risk(name: str, state: PartitionState, holders: list[int], best: BrokerReplica | None) -> MetadataChange:
     """The records of a partition whose in-sync replicas are not here. ``best`` is to lead, None for none."""
     whose = "its" if len(holders) == 1 else "their"
     subject = f"{RECORDS_OF_PARTITION}{name}"
@@ -220,7 +222,7 @@ def _at_risk(name: str, state: PartitionState, holders: list[int], best: Replica
         reason += "lost unless it keeps its log directories"
     else:  # one that comes back empty may lead the others
         reason += "safe only if all of them keep their log directories"
-    return Change(AT_RISK, subject, {"isr": list(state.isr)}, None, reason, None if best is None else best.path)
+    return MetadataChange(AT_RISK, subject, {"isr": list(state.isr)}, None, reason, None if best is None else best.path)
 
 
 def _with_leader(state: PartitionState, leader: int, isr: list[int], top: int) -> PartitionState:
@@ -237,8 +239,8 @@ def _with_leader(state: PartitionState, leader: int, isr: list[int], top: int) -
 
 
 def _corrected(
-    key: ReplicaKey, state: PartitionState, replicas: list[Replica], name: str, versions: dict[str, int]
-) -> Iterator[Change]:
+    key: ReplicaKey, state: PartitionState, replicas: list[BrokerReplica], name: str, versions: dict[str, int]
+) -> Iterator[MetadataChange]:
     """The change of a partition of which the disks show that the leader epoch or the ISR is old."""
     top = max(each.leader_epoch for each in replicas)
     noted = max((each for each in replicas if each.leader_epoch == top), key=lambda each: each.high_watermark)
@@ -270,10 +272,12 @@ def _corrected(
     isr = sorted(isr or [best.node_id], key=state.replicas.index)
     leader = state.leader if top <= state.leader_epoch and state.leader in isr else best.node_id
     new = _with_leader(state, leader, isr, top)
-    yield Change(SET, f"partition {name}", _shown(state), _shown(new), reason, path, _record(key, new, versions))
+    yield MetadataChange(
+        SET, f"partition {name}", _shown(state), _shown(new), reason, path, _record(key, new, versions)
+    )
 
 
-def _furthest(replicas: list[Replica], name: str) -> Replica | None:
+def _furthest(replicas: list[BrokerReplica], name: str) -> BrokerReplica | None:
     """The replica that reaches furthest, None for none. Raises Refused where that is not known."""
     best = max(replicas, key=lambda each: each.reach, default=None)
     top = -1 if best is None else best.leader_epoch
@@ -305,16 +309,16 @@ def _record(key: ReplicaKey, state: PartitionState, versions: dict[str, int]) ->
     return encode_metadata_record("PARTITION_RECORD", version, data)
 
 
-def changes_on_disks(lost: quorum.LostChanges, image: ClusterImage) -> Iterator[Change]:
+def changes_on_disks(lost: quorum.LostChanges, image: ClusterImage) -> Iterator[MetadataChange]:
     """The topics, partitions and replicas that only disks have: brokers set them aside as stray."""
     for each in quorum.furthest_of_each(lost.of(quorum.PARTITION)):
         name, count = f"partition {each.topic}-{each.partition}", image.partition_count(each.topic)
         reason = f"{_holder([each])} it, and the metadata has {counted_plainly(count, 'partition')}"
-        yield Change(LOST, name, None, {"partition": each.partition}, reason, each.path)
+        yield MetadataChange(LOST, name, None, {"partition": each.partition}, reason, each.path)
     for each in quorum.furthest_of_each(lost.of(quorum.REPLICA)):
         assigned = list(image.partitions[str(each.topic_id), each.partition].replicas)
         name, reason = f"partition {each.topic}-{each.partition}", f"{_holder([each])} a replica, and the metadata"
-        yield Change(LOST, name, {"replicas": assigned}, None, f"{reason} assigns it to {assigned}", each.path)
+        yield MetadataChange(LOST, name, {"replicas": assigned}, None, f"{reason} assigns it to {assigned}", each.path)
     topics: dict[tuple[str, str | None], list[quorum.LostChange]] = defaultdict(list)
     for each in lost.changes:
         if each.kind == quorum.TOPIC:
@@ -325,7 +329,7 @@ def changes_on_disks(lost: quorum.LostChanges, image: ClusterImage) -> Iterator[
         reason += f"; the metadata has another topic of this name, with the id {other}" if other else ""
         reason += "" if replicas[0].is_proven else "; or it was deleted before the metadata here begins"
         after = {"topic_id": topic_id, "partitions": sorted({each.partition for each in replicas})}
-        yield Change(LOST, f"topic {topic}", None, after, reason, replicas[0].path)
+        yield MetadataChange(LOST, f"topic {topic}", None, after, reason, replicas[0].path)
 
 
 def _holder(replicas: list[quorum.LostChange]) -> str:
@@ -334,7 +338,7 @@ def _holder(replicas: list[quorum.LostChange]) -> str:
     return f"{named_nodes(nodes)} {'have' if len(nodes) > 1 else 'has'}" if nodes else f"{replicas[0].path} has"
 
 
-def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:
+def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[MetadataChange]:
     """Topics of which no disk has a replica, although all disks that should have one are here.
 
     They were deleted later if the disks show other later changes, too; otherwise they may have been created last.
@@ -347,10 +351,12 @@ def gone_topics(image: ClusterImage, disks: Disks) -> Iterator[Change]:
         nodes = {node for _, state in states for node in state.replicas}
         if nodes <= whole and not any((topic_id, number) in disks.replicas for number, _ in states):
             reason = f"no disk of {named_nodes(sorted(nodes))} has it: it was deleted later, and comes back empty"
-            yield Change(LOST, f"topic {image.names.get(topic_id, topic_id)}", {"topic_id": topic_id}, None, reason)
+            yield MetadataChange(
+                LOST, f"topic {image.names.get(topic_id, topic_id)}", {"topic_id": topic_id}, None, reason
+            )
 
 
-def _producer_ids(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> Iterator[Change]:
+def _producer_ids(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> Iterator[MetadataChange]:
     """The next producer id, raised above those on the disks, and above the block that each broker may have."""
     next_id = found.image.next_producer_id or 0
     used = max(disks.all, key=lambda each: each.largest_producer_id, default=None)
@@ -367,12 +373,14 @@ def _producer_ids(found: SurvivingRecords, disks: Disks, *, is_stale: bool) -> I
     data = {"brokerId": min(found.image.brokers, default=0), "brokerEpoch": -1, "nextProducerId": new}
     record = encode_metadata_record("PRODUCER_IDS_RECORD", 0, data)
     path = None if used is None or largest < next_id else used.path
-    yield Change(SET, "producer ids", {"next_producer_id": next_id}, {"next_producer_id": new}, reason, path, record)
+    yield MetadataChange(
+        SET, "producer ids", {"next_producer_id": next_id}, {"next_producer_id": new}, reason, path, record
+    )
 
 
 def changes_between(
     before: ClusterImage, after: SurvivingRecords, subjects: Iterable[SubjectKey], reason: str, path: str
-) -> Iterator[Change]:
+) -> Iterator[MetadataChange]:
     """The changes of some subjects from one state of the metadata to a later one, which is lost."""
     for key in sorted(subjects, key=lambda each: (each[0], each[1] or "")):
         read = after.subjects[key]
@@ -380,4 +388,4 @@ def changes_between(
         if was == became == "set" and after.before is not None:
             became = "set again"  # of a credential only that is shown
         if was != became:
-            yield Change(LOST, key[0], was, became, reason, path)
+            yield MetadataChange(LOST, key[0], was, became, reason, path)

@@ -39,8 +39,8 @@ from format.verbs.rebuild_quorum.corrections import (
     LOST,
     RECORDS_OF_PARTITION,
     SET,
-    Change,
     Disks,
+    MetadataChange,
     changes_between,
     changes_on_disks,
     corrections_by_disks,
@@ -140,7 +140,7 @@ class Address(msgspec.Struct, frozen=True):
         return f"{self.node_id}@{host}:{self.port}"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class WantedQuorum(msgspec.Struct, frozen=True):
     """What is asked for: the copy to take, None for the best one; the voters, empty for those of the copy."""
 
     copy: Path | None = None
@@ -158,16 +158,16 @@ class Rebuilding(msgspec.Struct, frozen=True):
     snapshot: SnapshotId
     voters: tuple[Voter, ...]
     found: SurvivingRecords
-    changes: list[Change]
+    changes: list[MetadataChange]
     not_checked: list[str]
-    wanted: Wanted
+    wanted: WantedQuorum
 
     @property
     def copy(self) -> MetadataCopy:
         return self.quorum.best.copy
 
     @property
-    def lost(self) -> list[Change]:
+    def lost(self) -> list[MetadataChange]:
         return [each for each in self.changes if each.action == LOST]
 
     @property
@@ -180,7 +180,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
         return found
 
     @property
-    def corrections(self) -> list[Change]:
+    def corrections(self) -> list[MetadataChange]:
         return [each for each in self.changes if each.action == SET]
 
     @property
@@ -265,7 +265,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
 _MOST_NAMED = 5
 
 
-def rebuilding(targets: Sequence[Target], wanted: Wanted) -> Rebuilding:
+def rebuilding(targets: Sequence[Target], wanted: WantedQuorum) -> Rebuilding:
     """What is to be written from the copies at some paths, without writing.
 
     Raises InputError where nothing can be made of them, and Refused where it would not be safe.
@@ -325,7 +325,7 @@ def _unread_words(errors: Sequence[KafkaLogError]) -> str:
     return f"{counted(count, 'partition')} on disks that cannot be read, such as {path} ({first.message})"
 
 
-def _chosen(copies: list[MetadataCopy], wanted: Wanted) -> BestCopy | None:
+def _chosen(copies: list[MetadataCopy], wanted: WantedQuorum) -> BestCopy | None:
     """The copy that is asked for; None for the best one."""
     if wanted.copy is None:
         return None
@@ -391,7 +391,7 @@ def _snapshot_id(copies: list[MetadataCopy]) -> SnapshotId:
 
 def _changes_in_others(
     copy: MetadataCopy, copies: list[MetadataCopy], found: SurvivingRecords, limits: Limits, not_checked: list[str]
-) -> Iterator[Change]:
+) -> Iterator[MetadataChange]:
     """The changes in records that only other copies have, the furthest copy first, or that are after damage."""
     for other in sorted(copies, key=lambda each: each.end, reverse=True):
         cut = other.epochs.truncated_by(copy.epochs) if copy.epochs.latest is not None else copy.end[1]
@@ -408,7 +408,7 @@ def _changes_in_others(
 
 def _changes_since(
     cut: int, copy: MetadataCopy, other: MetadataCopy, found: SurvivingRecords, limits: Limits, not_checked: list[str]
-) -> Iterator[Change]:
+) -> Iterator[MetadataChange]:
     """The changes in the records of another copy from an offset on, which the copy that is taken has not."""
     try:
         later = surviving_records(other, limits, since=cut)
@@ -425,7 +425,7 @@ def _changes_since(
     yield from changes_between(before, later, subjects, reason, str(other.path))
 
 
-def _without_repeats(changes: list[Change]) -> list[Change]:
+def _without_repeats(changes: list[MetadataChange]) -> list[MetadataChange]:
     """The changes without those that several copies have; what must be known of a partition comes once."""
     seen: set[tuple[str, str]] = set()
     kept = []
@@ -437,7 +437,7 @@ def _without_repeats(changes: list[Change]) -> list[Change]:
     return kept
 
 
-def _not_checked(disks: Disks, image: ClusterImage, gone: list[Change]) -> Iterator[str]:
+def _not_checked(disks: Disks, image: ClusterImage, gone: list[MetadataChange]) -> Iterator[str]:
     missing = sorted(set(image.brokers) - disks.node_ids)
     if missing:
         yield f"whether the disks of {named_nodes(missing)} show later changes: they are not here"

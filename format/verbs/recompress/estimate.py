@@ -34,7 +34,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.scan.selected_logs import every_log_of
-from format.verbs.recompress.new_batches import DECISIONS, PlanTerms, Reason, Target, Work, plan
+from format.verbs.recompress.new_batches import DECISIONS, ChunkWork, PlanTerms, Reason, TargetFormat, plan
 from format.wording import counted, listed
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
@@ -83,7 +83,7 @@ class Estimate(msgspec.Struct, frozen=True):
 class _Measured(msgspec.Struct):
     """Sums over batches for one target."""
 
-    target: Target
+    target: TargetFormat
     size_bytes: int = 0
     compress_ns: int = 0
     decompress_ns: int = 0
@@ -98,7 +98,7 @@ class Sums(msgspec.Struct):
     plain_bytes: int = 0
 
     @classmethod
-    def of(cls, targets: Sequence[Target]) -> Sums:
+    def of(cls, targets: Sequence[TargetFormat]) -> Sums:
         """Sums of no batches, for these targets."""
         return cls([_Measured(target) for target in targets])
 
@@ -116,7 +116,7 @@ class Sums(msgspec.Struct):
 class SumsByCodec(msgspec.Struct):
     """The measurements of some of a topic's batches, by the codec that they have."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[TargetFormat, ...]
     by_codec: dict[int, Sums] = msgspec.field(default_factory=dict)
 
     def of(self, codec: int) -> Sums:
@@ -140,7 +140,7 @@ class SumsByCodec(msgspec.Struct):
         return total
 
 
-class Piece(msgspec.Struct, frozen=True):
+class MeasuredPart(msgspec.Struct, frozen=True):
     """The part of a log that is measured: from its start to the position ``end``."""
 
     location: Location
@@ -148,15 +148,15 @@ class Piece(msgspec.Struct, frozen=True):
     end: int
 
 
-def targets_of(codec: str | None, level: int | None) -> list[Target]:
+def targets_of(codec: str | None, level: int | None) -> list[TargetFormat]:
     """The target with the given codec and level, or every codec at Kafka's default level."""
     names = [codec] if codec is not None else list(layout.CODEC_NAMES)
-    return [Target(layout.CODEC_NAMES.index(name), level) for name in names]
+    return [TargetFormat(layout.CODEC_NAMES.index(name), level) for name in names]
 
 
 def estimate(
     sources: WriteSources,
-    targets: Sequence[Target],
+    targets: Sequence[TargetFormat],
     sample_bytes: int | None = DEFAULT_SAMPLE_BYTES,
     *,
     limits: Limits = DEFAULT_LIMITS,
@@ -181,15 +181,15 @@ def estimate(
 
 
 @cache
-def warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
+def warm_up(targets: tuple[TargetFormat, ...], limits: Limits) -> None:
     """Load the codecs' libraries, so that no measurement in this process includes that."""
     for target in targets:
         if target.codec:
             decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
 
 
-def _logs_by_topic(sources: WriteSources) -> dict[str, list[Piece]]:
-    topics: dict[str, list[Piece]] = {}
+def _logs_by_topic(sources: WriteSources) -> dict[str, list[MeasuredPart]]:
+    topics: dict[str, list[MeasuredPart]] = {}
     for name, partition in sources.partitions.items():
         if is_cluster_metadata(partition):
             continue
@@ -197,11 +197,11 @@ def _logs_by_topic(sources: WriteSources) -> dict[str, list[Piece]]:
         for segment in partition.segments:
             path = segment.files[layout.LOG_SUFFIX]
             with contextlib.suppress(OSError):  # a live broker deleted it
-                pieces.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
+                pieces.append(MeasuredPart(partition.location(path, segment.base_offset), path, path.lstat().st_size))
     return dict(sorted(topics.items()))
 
 
-def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
+def sampled(pieces: list[MeasuredPart], sample_bytes: int | None) -> list[MeasuredPart]:
     """All pieces, or the beginnings of evenly spread ones that make up the sample."""
     if sample_bytes is None or sum(each.end for each in pieces) <= sample_bytes:
         return pieces
@@ -217,7 +217,7 @@ class EstimateScan(msgspec.Struct, frozen=True):
     Each log is read by one process, since the time that codecs take is measured.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[TargetFormat, ...]
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -365,7 +365,7 @@ def explain_recompress(
     yield from scan_logs(ExplainScan(terms, limits), logs, advance=advance)
 
 
-def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
+def _rows(work: ChunkWork, table: BatchTable, location: Location) -> Iterator[Row]:
     decision, broker = DECISIONS[work.reason]
     place = (location.topic, location.partition, location.base_offset)
     what = (decision.word, work.reason.value, broker)

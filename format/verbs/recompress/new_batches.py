@@ -38,7 +38,7 @@ _MOST_NEW_BYTES = 3 * MIB
 _ZSTD = layout.CODEC_NAMES.index("zstd")
 
 
-class Target(msgspec.Struct, frozen=True):
+class TargetFormat(msgspec.Struct, frozen=True):
     """The target: a codec number, its level, and the format to convert messages to (None: unchanged)."""
 
     codec: int
@@ -47,7 +47,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def recompressed(
-    chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits
+    chunk: BatchChunk, rows: Sequence[int], target: TargetFormat, limits: Limits
 ) -> tuple[NewBatches, KafkaLogError | None]:
     """v2 batches with the same records under another codec: only length, codec and CRC of the headers change.
 
@@ -84,7 +84,7 @@ def recompressed(
     return new_batches(content, chunk.table.base_offset[which], Decision.RECOMPRESSED), error
 
 
-def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
+def rewrapped(chunk: BatchChunk, row: int, target: TargetFormat, limits: Limits) -> NewBatches:
     """A compressed v0/v1 message with the same inner set under another codec.
 
     Raises CorruptDataError, LimitExceeded.
@@ -127,7 +127,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
     return new_batches(b"".join(messages), offsets, Decision.REBUILT)
 
 
-def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches:
+def packed(chunk: BatchChunk, rows: Sequence[int], target: TargetFormat) -> NewBatches:
     """One compressed message around plain v0 or v1 messages of one format and timestamp type, in order."""
     table = chunk.table
     magic = int(table.magic[rows[0]])
@@ -152,7 +152,7 @@ def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches
     return new_batches(content, [first_offset], Decision.REBUILT)
 
 
-def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits) -> NewBatches:
+def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: TargetFormat, limits: Limits) -> NewBatches:
     """One v2 batch from the records of some batches that may be merged: v0/v1 messages, or v2 without a producer.
 
     Records of v0 get no timestamp (-1), as a broker gives them; those of v0 and v1 no leader epoch.
@@ -244,12 +244,12 @@ DECISIONS: dict[Reason, tuple[Decision, str]] = {
 class PlanTerms(msgspec.Struct, frozen=True):
     """The options: the target, whether to recompress batches of the same codec, and the size to merge to (0: never)."""
 
-    target: Target
+    target: TargetFormat
     force: bool = False
     merge_bytes: int = 0
 
 
-class Work(NamedTuple):
+class ChunkWork(NamedTuple):
     """What is done with some rows of a chunk, in order, for one reason.
 
     For a reason in ``TOGETHER`` one batch is made of all rows, which are neighbours; otherwise each becomes one batch.
@@ -265,7 +265,7 @@ _REASONS = tuple(Reason)
 _NUMBER_OF = {reason: number for number, reason in enumerate(_REASONS)}
 
 
-def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> list[Work]:
+def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> list[ChunkWork]:
     """The work for the kept batches of a chunk, in order.
 
     Only v2 batches without a producer, and v0/v1 messages, are ever merged: a batch of a producer is a run of its
@@ -278,18 +278,18 @@ def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> lis
     # Runs of rows that are treated alike; rows that may be merged form one run, whatever their reasons.
     kinds = np.where(mergeable, -1, reasons)[kept]
     edges = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(kept)]
-    works: list[Work] = []
+    works: list[ChunkWork] = []
     for first, end in pairwise(edges):
         rows = kept[first:end].tolist()
         if kinds[first] < 0:
             works += _merged(rows, table, reasons, terms)
             continue
         reason = _REASONS[kinds[first]]
-        works += [Work(reason, (row,)) for row in rows] if reason in TOGETHER else [Work(reason, tuple(rows))]
+        works += [ChunkWork(reason, (row,)) for row in rows] if reason in TOGETHER else [ChunkWork(reason, tuple(rows))]
     return works
 
 
-def _merged(rows: list[int], table: BatchTable, reasons: NDArray[np.int64], terms: PlanTerms) -> Iterator[Work]:
+def _merged(rows: list[int], table: BatchTable, reasons: NDArray[np.int64], terms: PlanTerms) -> Iterator[ChunkWork]:
     """The work for rows that may be merged: runs of alike neighbours, up to the size."""
     sizes = table.size_bytes.tolist()
     alike = _alike_neighbours(table).tolist()
@@ -359,11 +359,11 @@ def _alike_neighbours(table: BatchTable) -> NDArray[np.bool_]:
     return alike
 
 
-def _work_of(group: list[int], reasons: NDArray[np.int64], table: BatchTable) -> Work:
+def _work_of(group: list[int], reasons: NDArray[np.int64], table: BatchTable) -> ChunkWork:
     first = _REASONS[reasons[group[0]]]
     if len(group) == 1 or int(table.magic[group[0]]) < 2:
-        return Work(first, tuple(group))  # v0 and v1: converted or packed together
-    return Work(Reason.MERGED, tuple(group))
+        return ChunkWork(first, tuple(group))  # v0 and v1: converted or packed together
+    return ChunkWork(Reason.MERGED, tuple(group))
 
 
 def portions(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from format.decoding.decoder import Decoding, Headers, Reading
+from format.decoding.decoder import Decoding, Headers, ValueReading
 from format.decoding.leaves import MAX_U64, Leaf, Path, varint_at
 from format.decoding.plain import Undecodable
 from format.files.side_file import INT64_RANGE
@@ -102,7 +102,7 @@ class FieldRedaction:
                 return Replaced(content[:start] + new, headers=needed)
         return Replaced(self._redactor.replaced(content), True, (), found.schema_id, reason)
 
-    def _by_schema(self, reading: Reading, content: bytes) -> bytes:
+    def _by_schema(self, reading: ValueReading, content: bytes) -> bytes:
         """The key or value by its schema. Raises Undecodable."""
         if reading.data[reading.header_bytes :] != content:
             raise Undecodable("it is compressed")

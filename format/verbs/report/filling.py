@@ -16,7 +16,7 @@ from format.node.partition import location_of_directory, parse_partition_dir
 from format.rows.finding_rows import finding_row
 from format.rows.record_rows import Row
 from format.verbs.ls.partition_listing import PartitionListing
-from format.verbs.report.survey import Survey, SurveyedPartition
+from format.verbs.report.survey import ReportSurvey, SurveyedPartition
 from format.verbs.report.terms import MOST_PARTITIONS, MOST_ROWS, Report
 from format.wording import counted, listed, plural
 
@@ -234,7 +234,7 @@ def without_metadata(row: Row) -> Row:
     return (*row[:at], None, *row[at + 1 :])
 
 
-def add_histograms(report: Report, survey: Survey) -> None:
+def add_histograms(report: Report, survey: ReportSurvey) -> None:
     """Add the sums of batches by time, size and offset, the damaged places and the time line."""
     names = list(survey.topics)
     width = survey.by_time.width_ms

@@ -39,7 +39,7 @@ from format.verbs.ls.ls import known_by, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import KnownLog, PartitionTerms, list_partition
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
 from format.verbs.report import filling
-from format.verbs.report.survey import Survey, SurveyedPartition
+from format.verbs.report.survey import ReportSurvey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms, configured_logs
 from format.verbs.txns import txns
@@ -97,7 +97,7 @@ class _Answers(msgspec.Struct):
     targets: Sequence[Target]
     terms: ReportTerms
     context: ClusterContext
-    survey: Survey
+    survey: ReportSurvey
     evidence: Evidence
     damaged: frozenset[Path] = frozenset()
     _logs: list[ConfiguredLog] = msgspec.field(default_factory=list)
@@ -271,14 +271,14 @@ class ReportRun:
     kept: filling.KeptFindings = field(default_factory=filling.KeptFindings)
     _context: ClusterContext | None = None
     _metadata: MetadataReading | None = None
-    _survey: Survey = field(init=False)
+    _survey: ReportSurvey = field(init=False)
     _evidence: Evidence = field(init=False)
 
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
             target.require_partitions("a report is about whole logs")
-        self._survey = Survey(self.terms.limits, txns.Transactions(tuple(self.targets)))
+        self._survey = ReportSurvey(self.terms.limits, txns.Transactions(tuple(self.targets)))
         self._evidence = Evidence(self.targets, self.terms.now_ms, self.terms.limits, reads_records=True)
         self._evidence.is_bundled = bool(self.terms.bundles)
 

@@ -1,6 +1,6 @@
 """Collects facts for a report from batches and findings: totals, histograms, epochs, places of damage, a time line.
 
-verify passes each chunk to ``Survey.see`` before it checks it; tables of batches that a scan wrote go to ``add``.
+verify passes each chunk to ``ReportSurvey.see`` before it checks it; tables of batches that a scan wrote go to ``add``.
 """
 
 from __future__ import annotations
@@ -339,7 +339,7 @@ class _Current(msgspec.Struct):
         self.held, self.held_rows = [], 0
 
 
-class Survey(msgspec.Struct):
+class ReportSurvey(msgspec.Struct):
     """The facts of all partitions that were read.
 
     Of those that ``see`` reads, which come one after another, large state exists for only one at a time.

@@ -24,7 +24,7 @@ from format.rows.table_set import WRITTEN_RUN, TableFile, TableSet
 from format.timestamps import iso_time
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report import filling
-from format.verbs.report.survey import LARGEST, MOST_DAMAGED, BytesByOffset, Survey, SurveyedPartition
+from format.verbs.report.survey import LARGEST, MOST_DAMAGED, BytesByOffset, ReportSurvey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.verify.verify import Coverage
 from format.wording import counted
@@ -109,13 +109,13 @@ class TableReport:
     terms: ReportTerms
     kept: filling.KeptFindings = field(default_factory=filling.KeptFindings)
     _sets: list[TableSet] = field(init=False)
-    _survey: Survey = field(init=False)
+    _survey: ReportSurvey = field(init=False)
     _commands: set[str] = field(default_factory=set)
     _has_brokers: bool = False
 
     def __post_init__(self) -> None:
         self._sets = [TableSet(each) for each in self.places]
-        self._survey = Survey(self.terms.limits)
+        self._survey = ReportSurvey(self.terms.limits)
         self._has_brokers = len({file.broker_id for _, file in self._files(WRITTEN_RUN)}) > 1
 
     def _files(self, schema: columns.RowSchema) -> Iterator[tuple[TableSet, TableFile]]:

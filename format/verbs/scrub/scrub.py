@@ -47,7 +47,7 @@ from format.scan.protocol import LogUnit
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.scrub.digest import MASK, Digest, batch_hashes
 from format.verbs.scrub.state import KnownPartition, State, VerifiedSegment
-from format.verbs.verify.partition_checks import Coverage, LogFold, Report
+from format.verbs.verify.partition_checks import Coverage, LogFold, UnitReport
 from format.verbs.verify.verify import compacted_topics_at
 from format.verbs.verify.walk import Level, LogWalk
 
@@ -74,7 +74,7 @@ class ScrubTerms(msgspec.Struct, frozen=True):
     advance: Advance = no_progress
 
 
-class Replica(msgspec.Struct, frozen=True):
+class DueReplica(msgspec.Struct, frozen=True):
     """A partition directory with segments that are due, and its row in the state. ``topic_id`` is None without one."""
 
     path: Path
@@ -86,19 +86,19 @@ class Replica(msgspec.Struct, frozen=True):
 class Due(msgspec.Struct, frozen=True):
     """A segment that is due. ``next_base_offset`` is -1 for the last segment of its partition."""
 
-    replica: Replica
+    replica: DueReplica
     base_offset: int
     next_base_offset: int
 
 
-class Plan(msgspec.Struct):
+class ScrubPlan(msgspec.Struct):
     """What a pass is to verify: the due segments as rows of int64, sorted, and how much there is in all.
 
     The columns of ``rows``: when the segment was verified (-1: never), the number of its replica, its base offset, that
     of the next segment, and its size in bytes.
     """
 
-    replicas: list[Replica]
+    replicas: list[DueReplica]
     rows: np.ndarray[tuple[int, int], np.dtype[np.int64]]
     findings: list[Finding]
     segment_count: int
@@ -121,7 +121,7 @@ class Plan(msgspec.Struct):
         return int(min(max(wanted, _LEAST_BYTES_PER_S), _MOST_BYTES_PER_S))
 
 
-def plan_pass(targets: Sequence[Target], state: State, terms: ScrubTerms) -> Plan:
+def plan_pass(targets: Sequence[Target], state: State, terms: ScrubTerms) -> ScrubPlan:
     """List the replicas of log directories and partitions, note in the state what is there, and choose what is due.
 
     A segment is due if it was never verified, if it was verified before the period began, if it has another size and is
@@ -145,7 +145,7 @@ class _Planner:
         self._listed: set[str] = set()
         self._cleaned: dict[Path, Mapping[tuple[str, int], int]] = {}
         self._roots: list[str] = []
-        self._replicas: list[Replica] = []
+        self._replicas: list[DueReplica] = []
         self._rows = array("q")
         self._findings: list[Finding] = []
         self._segment_count = self._size_bytes = 0
@@ -215,7 +215,7 @@ class _Planner:
             self._state.drop_segments(partition_id, gone, self._now_ms)
         for verified_ms, *place in rows:
             self._rows.extend((verified_ms, len(self._replicas), *place))
-        self._replicas.append(Replica(path, partition_id, topic_id, is_compacted))
+        self._replicas.append(DueReplica(path, partition_id, topic_id, is_compacted))
 
     def _is_fresh(self, known: KnownPartition) -> bool:
         """Whether no segment of a replica whose listing is as it was then has become due by time alone."""
@@ -244,14 +244,14 @@ class _Planner:
                 rows.append((known.verified_ms, base_offset, next_base_offset, size))
         return rows, list(verified), may_rest and not rows
 
-    def plan(self) -> Plan:
+    def plan(self) -> ScrubPlan:
         """The plan. What is known below the paths and no longer there is forgotten."""
         for path, known in self._known.items():
             if path not in self._listed and any(path == root or path.startswith(f"{root}/") for root in self._roots):
                 self._state.drop_partition(known.id)
         rows = np.frombuffer(self._rows, np.int64).reshape(-1, 5)
         order = np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))
-        return Plan(self._replicas, rows[order], self._findings, self._segment_count, self._size_bytes)
+        return ScrubPlan(self._replicas, rows[order], self._findings, self._segment_count, self._size_bytes)
 
 
 def _base_offsets_and_sizes(partition: Partition) -> tuple[Int64Column, Int64Column]:
@@ -287,7 +287,7 @@ class _Stopped(Exception):
     """The pass is to end, in the middle of a segment."""
 
 
-def scrub(plan: Plan, state: State, terms: ScrubTerms) -> Iterator[Finding]:
+def scrub(plan: ScrubPlan, state: State, terms: ScrubTerms) -> Iterator[Finding]:
     """Verify what is due by a plan, and write each result into the state; yields the findings.
 
     Raises OutputError if the state cannot be written.
@@ -383,7 +383,7 @@ class _Check(msgspec.Struct):
         One that cannot be read has a row as a damaged one has: it is read again when it changed, or is due.
         """
         known = self.state.segment(self.due.replica.partition_id, self.due.base_offset)
-        walk, report, seen = LogWalk(Level.CRC, self.terms.limits), Report(Coverage()), _Seen(known)
+        walk, report, seen = LogWalk(Level.CRC, self.terms.limits), UnitReport(Coverage()), _Seen(known)
         offsets = OffsetChain(is_compacted=True)  # what is missing between segments is verify's to find
         offsets.start_segment(self.due.base_offset, log.next_base_offset)
         changed_ns = 0

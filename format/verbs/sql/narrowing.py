@@ -34,14 +34,14 @@ _NULL_ANSWER, _NULL = "null_matching_behavior", 2
 Guarantee = Mapping[str, Any]
 
 
-class Range(msgspec.Struct, frozen=True):
+class ValueRange(msgspec.Struct, frozen=True):
     """Values from ``first`` to ``last``, both included."""
 
     first: int
     last: int
 
 
-EVERY_VALUE = Range(*_INT64)
+EVERY_VALUE = ValueRange(*_INT64)
 
 
 class Narrowing:
@@ -62,7 +62,7 @@ class Narrowing:
         """The numbers of the guarantees under which the filter can select a row. A guarantee is a value by column."""
         return self._possible([reduce(and_, map(self._is, each, each.values())) for each in guarantees])
 
-    def ranges(self, column: str) -> list[Range]:
+    def ranges(self, column: str) -> list[ValueRange]:
         """Ranges of a column of numbers or times (ms) outside which the filter selects no row; none for no row."""
         if column not in self.columns:
             return [EVERY_VALUE]
@@ -71,16 +71,16 @@ class Narrowing:
         edges = [each for each in edges if _INT64[0] < each < _INT64[1]]
         if len(edges) > _MOST_NUMBERS:
             edges = [*edges[: _MOST_NUMBERS // 2], *edges[-_MOST_NUMBERS // 2 :]]
-        parts: list[Range] = []
+        parts: list[ValueRange] = []
         before = _INT64[0]
         for edge in edges:  # the filter may turn at an edge
-            parts += [Range(before, edge - 1)] if before < edge else []
-            parts.append(Range(edge, edge))
+            parts += [ValueRange(before, edge - 1)] if before < edge else []
+            parts.append(ValueRange(edge, edge))
             before = edge + 1
-        parts.append(Range(before, _INT64[1]))
+        parts.append(ValueRange(before, _INT64[1]))
         field = pc.field(column)
 
-        def within(part: Range) -> pc.Expression:
+        def within(part: ValueRange) -> pc.Expression:
             return (field >= pa.scalar(part.first, kind)) & (field <= pa.scalar(part.last, kind))
 
         possible = self._possible([field.is_null(), *map(within, parts)])
@@ -88,7 +88,7 @@ class Narrowing:
             return [EVERY_VALUE]
         return _joined(parts[number - 1] for number in possible)
 
-    def hull(self, columns: Iterable[str]) -> Range | None:
+    def hull(self, columns: Iterable[str]) -> ValueRange | None:
         """The values that all of these columns can have together; None for none."""
         first, last = _INT64
         for column in columns:
@@ -96,7 +96,7 @@ class Narrowing:
             if not found:
                 return None
             first, last = max(first, found[0].first), min(last, found[-1].last)
-        return Range(first, last) if first <= last else None
+        return ValueRange(first, last) if first <= last else None
 
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that the filter selects."""
@@ -164,12 +164,12 @@ def _times_in(text: str) -> set[int]:
     return found
 
 
-def _joined(parts: Iterable[Range]) -> list[Range]:
+def _joined(parts: Iterable[ValueRange]) -> list[ValueRange]:
     """The parts in order, those as one that are close to each other."""
-    joined: list[Range] = []
+    joined: list[ValueRange] = []
     for part in parts:
         if joined and part.first - joined[-1].last <= _LEAST_GAP:
-            joined[-1] = Range(joined[-1].first, part.last)
+            joined[-1] = ValueRange(joined[-1].first, part.last)
         else:
             joined.append(part)
     return joined

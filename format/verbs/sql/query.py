@@ -26,9 +26,9 @@ from format.rows.arrow_columns import batch_with_times, block_batches, rows_batc
 from format.verbs.sql.functions import json_values, sizes, texts
 from format.verbs.sql.narrowing import Narrowing
 from format.verbs.sql.statements import Statement, check_sampling, error_of
-from format.verbs.sql.tables import TABLES, Sources, Table, TableScan
+from format.verbs.sql.tables import TABLES, Table, TableScan, TableSources
 
-__all__ = ["Answer", "Database", "Notes", "Sources"]
+__all__ = ["Database", "Notes", "QueryAnswer", "TableSources"]
 
 #: The memory of the engine for sorting, grouping and joining; what needs more goes to temporary files.
 DEFAULT_MEMORY_BYTES = 192 * MIB
@@ -77,7 +77,7 @@ class Notes:
 class _Dataset(ds.Dataset):  # type: ignore[misc]
     """A table as the engine sees it: a data set with one fragment, which is the table itself."""
 
-    def __init__(self, table: Table, sources: Sources, notes: Notes) -> None:
+    def __init__(self, table: Table, sources: TableSources, notes: Notes) -> None:
         self._table, self._sources, self._notes = table, sources, notes
         self._schema = schema_with_times(table.schema)
 
@@ -164,7 +164,7 @@ def _joined(
 class Database:
     """The tables over some sources, which SQL can ask for and cannot change."""
 
-    def __init__(self, sources: Sources, notes: Notes, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+    def __init__(self, sources: TableSources, notes: Notes, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
         self.notes = notes
         config = SessionConfig().with_target_partitions(1).set("datafusion.execution.time_zone", "UTC")
         config.set("datafusion.sql_parser.dialect", "postgresql")  # in which offset is a name wherever it stands
@@ -194,7 +194,7 @@ class Database:
 
         self.context.register_udf(udf(call, kinds, returned, "immutable", name))
 
-    def query(self, statement: Statement) -> Answer:
+    def query(self, statement: Statement) -> QueryAnswer:
         """The answer to a statement, of which nothing is read yet. Raises BadQuery."""
         check_sampling(statement)
         try:
@@ -206,10 +206,10 @@ class Database:
         repeated = [name for name, count in Counter(schema.names).items() if count > 1]
         if repeated:
             raise BadQuery(f"two columns of the answer are called {repeated[0]}: give one another name with AS")
-        return Answer(self, statement, frame, schema)
+        return QueryAnswer(self, statement, frame, schema)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class QueryAnswer(msgspec.Struct, frozen=True):
     """The answer to a statement; each pass over its batches reads the sources anew."""
 
     database: Database

@@ -44,7 +44,7 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.dump import DumpTerms, dumped_batches
-from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, Range
+from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, ValueRange
 
 _PATH = EXTRA_RECORD_COLUMNS[0]
 BATCHES = RowSchema(BATCH.type, (*BATCH.columns, _PATH))
@@ -59,7 +59,7 @@ _LISTED = frozenset(
 )
 
 
-class Sources(msgspec.Struct, frozen=True):
+class TableSources(msgspec.Struct, frozen=True):
     """What the tables are read from, and the time at which they are.
 
     ``decoding`` returns how keys and values are decoded; it is called where a query asks for the decoded columns.
@@ -79,7 +79,7 @@ class TableScan(msgspec.Struct, frozen=True):
     thread, for their columns as Arrow.
     """
 
-    sources: Sources
+    sources: TableSources
     columns: frozenset[str]
     narrowing: Narrowing
     note: Callable[[str], None]
@@ -143,7 +143,7 @@ def _locations(target: Target) -> Iterator[Location]:
 # -- logs ----------------------------------------------------------------------------------------------------
 
 
-def _selection(offsets: Range, times: Range) -> Selection:
+def _selection(offsets: ValueRange, times: ValueRange) -> Selection:
     """The selection of two ranges, in which the ends of what a column can have are no bounds."""
     return Selection(
         None if offsets.first <= 0 else offsets.first,

@@ -184,7 +184,7 @@ class CoordinatorScan(msgspec.Struct, frozen=True):
                 ]
 
 
-class Replica(Protocol):
+class ReplicaContent(Protocol):
     """The content of one replica; ``progress`` orders replicas: leader epoch, then log end offset."""
 
     @property
@@ -193,7 +193,7 @@ class Replica(Protocol):
     def progress(self) -> tuple[int, int]: ...
 
 
-ReplicaT = TypeVar("ReplicaT", bound=Replica)
+ReplicaT = TypeVar("ReplicaT", bound=ReplicaContent)
 
 #: Measured on transactions: seconds for each batch, and for each byte (most bytes are read with the headers).
 _COST = Cost(batch_s=1.6e-6, byte_s=0.3e-9, compressed_byte_s=0.3e-9)
@@ -235,7 +235,7 @@ class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT
             yield from self.replica(unit.partition, unit.checkpoints, self.at_ms, self.limits, advance)
 
 
-class Replicas(msgspec.Struct, Generic[ReplicaT]):
+class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
     """The replicas with the longest logs at some targets, by topic and partition.
 
     ``ids`` is the state from the records of __transaction_state, ``topics`` the topics of all partitions there, read or

@@ -39,7 +39,7 @@ from format.verbs.txns.partition_transactions import (
 )
 from format.verbs.txns.replicas import (
     CoordinatorScan,
-    Replicas,
+    LongestReplicas,
     ReplicaScan,
     TransactionalIds,
 )
@@ -84,7 +84,7 @@ def _replica(
         yield found
 
 
-class Transactions(Replicas[PartitionTransactions]):
+class Transactions(LongestReplicas[PartitionTransactions]):
     """The transactions in the longest replica of each partition, and the records of the coordinators."""
 
     def read(self, terms: TransactionTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:

@@ -95,7 +95,7 @@ class Coverage(msgspec.Struct):
             self.add_misplaced(name, found)
 
 
-class Report:
+class UnitReport:
     """What verifying a unit found so far, and what it checked.
 
     At most MOST_ALIKE findings with the same code and file are reported one by one. The others are counted in one last
@@ -273,7 +273,7 @@ def _first_bad_crc(table: BatchTable) -> Damage:
     return Damage("batch-crc-mismatch", int(table.position[row]), int(table.size_bytes[row]), "", after)
 
 
-def check_lone_segment(path: Path, walk: LogWalk, driver: Driver[WalkedChunk], report: Report) -> Iterator[Finding]:
+def check_lone_segment(path: Path, walk: LogWalk, driver: Driver[WalkedChunk], report: UnitReport) -> Iterator[Finding]:
     """Findings for one ``.log`` file by itself. Other segments are not read: its end is judged as the end of a log."""
     location = location_of_file(path)
     log, chain = LogUnit(path, location), OffsetChain()
@@ -294,7 +294,7 @@ def _losses_of(log: LogUnit, walk: LogWalk) -> LossAccount:
 
 
 def check_kraft_snapshot(
-    path: Path, walk: LogWalk, driver: Driver[WalkedChunk], report: Report, *, is_newest: bool = True
+    path: Path, walk: LogWalk, driver: Driver[WalkedChunk], report: UnitReport, *, is_newest: bool = True
 ) -> None:
     """Report what is wrong in a KRaft snapshot or bootstrap.checkpoint: batches between header and footer record.
 
@@ -337,7 +337,7 @@ class PartitionCheck:
         partition: Partition,
         checkpoints: Checkpoints,
         walk: LogWalk,
-        report: Report,
+        report: UnitReport,
         *,
         compacted_topics: frozenset[str] = frozenset(),
     ) -> None:

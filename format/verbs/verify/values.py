@@ -18,7 +18,7 @@ from format.log.record_table import RecordTable
 from format.node.target import Target
 from format.rows.decoded_rows import (
     DECODING_COST,
-    Undecodable,
+    UndecodableField,
     decoded_table,
     topic_decoder,
     undecodable_finding,
@@ -153,7 +153,9 @@ def _counts(table: RecordTable, undecodable_count: int) -> ValueCounts:
     return ValueCounts(texts, formats - texts - undecodable_count)
 
 
-def _each(table: RecordTable, undecodable: Sequence[Undecodable], location: Location) -> Iterator[UndecodableValues]:
+def _each(
+    table: RecordTable, undecodable: Sequence[UndecodableField], location: Location
+) -> Iterator[UndecodableValues]:
     batches = table.batches
     for each in undecodable:
         batch, offset = int(table.batch[each.row]), int(table.offset[each.row])

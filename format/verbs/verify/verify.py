@@ -43,7 +43,7 @@ from format.scan.selected_logs import every_log_of, partitions_below
 from format.verbs.verify.partition_checks import (
     Coverage,
     PartitionCheck,
-    Report,
+    UnitReport,
     check_kraft_snapshot,
     check_lone_segment,
 )
@@ -367,7 +367,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
         self, unit: LogDirFiles | PartitionDirectory | LoneFile, driver: Driver[WalkedChunk], coverage: Coverage
     ) -> Iterator[Finding]:
         """The findings of one reading of a unit. KRaft snapshots are small files, which do not count as progress."""
-        walk, report = self.walk, Report(coverage)
+        walk, report = self.walk, UnitReport(coverage)
         small = SerialDriver(walk)
         if isinstance(unit, LogDirFiles):
             yield from self._log_dir_files(unit.listed or read_log_dir(unit.path), small, report)
@@ -393,7 +393,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
             blocks = side_file_blocks(unit.path, unit.kind, limits=walk.limits)
             yield from (item for item in blocks if isinstance(item, Finding))
 
-    def _log_dir_files(self, log_dir: LogDir, small: Driver[WalkedChunk], report: Report) -> Iterator[Finding]:
+    def _log_dir_files(self, log_dir: LogDir, small: Driver[WalkedChunk], report: UnitReport) -> Iterator[Finding]:
         if self.walk.level is not Level.FULL:
             yield from log_dir.unread_findings()
             return
@@ -613,7 +613,7 @@ def verify_nodes(targets: Iterable[Target], terms: VerifyTerms | None = None) ->
         return
 
     def look(present: Sequence[LogDir]) -> list[Finding]:
-        report = Report(Coverage())
+        report = UnitReport(Coverage())
         report.add(check_node_log_dirs(present, terms.limits))
         return report.ended()
 

@@ -12,7 +12,7 @@ import typer
 from format.io.session import Session
 from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyGroup, made_command
 from kafkalog_cli.options.groups import as_command, option, option_names
-from kafkalog_cli.options.work import BatchesTable, Cluster, Tables
+from kafkalog_cli.options.work import BatchesTable, ClusterOptions, Tables
 from kafkalog_cli.runner import TableWriter
 
 #: Options that do not apply to a cluster: processes, the rate and the cache of a host, one document, following.
@@ -56,7 +56,7 @@ def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str,
 
 def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> Callable[..., None]:
     """The function of a command with the options of the cluster, on which it runs."""
-    added: dict[str, Any] = {"session": Session, "cluster": Cluster}
+    added: dict[str, Any] = {"session": Session, "cluster": ClusterOptions}
     if has_tables:
         added["tables_output"] = Tables
     if name in _WITH_BATCHES:

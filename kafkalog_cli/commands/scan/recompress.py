@@ -14,7 +14,7 @@ from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import Judging, RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.work import Guards
-from kafkalog_cli.options.writing import Rewriting, Sample, Sources
+from kafkalog_cli.options.writing import Rewriting, Sample, SourceOptions
 
 SCAN_EXAMPLES = (
     ("kafkalog scan recompress --estimate /var/kafka", "what each codec would save per topic, from a sample"),
@@ -24,7 +24,7 @@ SCAN_EXAMPLES = (
 Codec = Annotated[str | None, option("Measure this codec, not all of them.", "--codec", **one_of(*CODEC_NAMES))]
 
 
-class Estimate(msgspec.Struct, frozen=True):
+class EstimateOptions(msgspec.Struct, frozen=True):
     """What is measured."""
 
     codec: Codec = None
@@ -33,7 +33,9 @@ class Estimate(msgspec.Struct, frozen=True):
     sample: Sample = msgspec.field(default_factory=Sample)
 
 
-def recompress(sources: Sources, estimate: Estimate, judging: Judging, output: RowOutput, guards: Guards) -> None:
+def recompress(
+    sources: SourceOptions, estimate: EstimateOptions, judging: Judging, output: RowOutput, guards: Guards
+) -> None:
     """Measure what codecs would save, as kafkalog recompress --estimate does; nothing is recompressed."""
     if not estimate.estimate:
         raise typer.BadParameter("as a Spark job recompress only estimates: give --estimate")

@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from format.internal_topics.schema import Field, Message
+from format.internal_topics.schema import Message, MessageField
 from format.kafka_uuid import ZERO_UUID
 from tests.record_encoder import encode_unsigned_varint
 
@@ -26,7 +26,7 @@ def encode(message: Message, version: int, data: dict[str, Any]) -> bytes:
     return _struct(message.fields, version, version in message.flexible, data)
 
 
-def _struct(fields: tuple[Field, ...], version: int, flexible: bool, data: dict[str, Any]) -> bytes:
+def _struct(fields: tuple[MessageField, ...], version: int, flexible: bool, data: dict[str, Any]) -> bytes:
     present = [each for each in fields if version in each.versions]
     out = b"".join(_value(each, each.type, version, flexible, data[each.name]) for each in present if each.tag is None)
     if not flexible:
@@ -44,7 +44,7 @@ def _struct(fields: tuple[Field, ...], version: int, flexible: bool, data: dict[
     )
 
 
-def _value(field: Field, type: str, version: int, flexible: bool, value: Any) -> bytes:
+def _value(field: MessageField, type: str, version: int, flexible: bool, value: Any) -> bytes:
     if type == "bool":
         return bytes([value])
     if type == "uuid":
@@ -91,7 +91,7 @@ def messages(message: Message, version: int) -> st.SearchStrategy[dict[str, Any]
     return _structs(message.fields, version)
 
 
-def _structs(fields: tuple[Field, ...], version: int) -> st.SearchStrategy[dict[str, Any]]:
+def _structs(fields: tuple[MessageField, ...], version: int) -> st.SearchStrategy[dict[str, Any]]:
     present = [each for each in fields if version in each.versions]
     return st.fixed_dictionaries(
         {each.name: _values(each, version) for each in present if each.tag is None},
@@ -99,13 +99,13 @@ def _structs(fields: tuple[Field, ...], version: int) -> st.SearchStrategy[dict[
     ).map(lambda found: _in_order(found, present))
 
 
-def _in_order(found: dict[str, Any], present: list[Field]) -> dict[str, Any]:
+def _in_order(found: dict[str, Any], present: list[MessageField]) -> dict[str, Any]:
     default = {each.name: each.default for each in present if each.tag is not None}
     names = [each.name for each in present if each.name in found]
     return {name: found[name] for name in names if name not in default or found[name] != default[name]}
 
 
-def _values(field: Field, version: int) -> st.SearchStrategy[Any]:
+def _values(field: MessageField, version: int) -> st.SearchStrategy[Any]:
     type = field.element_type or field.type
     if type == "struct":
         one: st.SearchStrategy[Any] = _structs(field.fields, version)
@@ -128,11 +128,11 @@ def zero_message(message: Message, version: int, *, tags: dict[str, str] | None 
     return found if tags is None else {**found, "_taggedFields": tags}
 
 
-def _zero_struct(fields: tuple[Field, ...], version: int) -> dict[str, Any]:
+def _zero_struct(fields: tuple[MessageField, ...], version: int) -> dict[str, Any]:
     return {each.name: _zero(each, version) for each in fields if each.tag is None and version in each.versions}
 
 
-def _zero(field: Field, version: int) -> Any:
+def _zero(field: MessageField, version: int) -> Any:
     if version in field.nullable:
         return None
     if field.element_type is not None:

@@ -13,7 +13,7 @@ from format.errors import CorruptDataError, TruncatedData
 from format.findings import FINDING_CODES, Severity
 from format.internal_topics.decoder import decode_control_value, decoder_for, read_message
 from format.internal_topics.dump_log import dump_log_json
-from format.internal_topics.reader import INVALID, TAGGED_FIELDS, Cursor, Decoded
+from format.internal_topics.reader import INVALID, TAGGED_FIELDS, Cursor, DecodedMessage
 from format.internal_topics.schema import schema_of
 from format.layout import CONTROL_TYPES
 from format.location import Location
@@ -64,10 +64,10 @@ def test_what_brokers_wrote(row: dict[str, Any]) -> None:
 def test_a_committed_offset() -> None:
     key = OFFSETS.decode_key(KEY)
     expected = {"group": "g", "topic": "t", "partition": 3}
-    assert key == Decoded("__consumer_offsets", "key", "OffsetCommitKey", "OFFSET_COMMIT", 1, 0, expected)
+    assert key == DecodedMessage("__consumer_offsets", "key", "OffsetCommitKey", "OFFSET_COMMIT", 1, 0, expected)
     value = OFFSETS.decode_value(key, VALUE)
     expected = {"offset": 7, "leaderEpoch": 2, "metadata": "m", "commitTimestamp": 5}
-    assert value == Decoded("__consumer_offsets", "value", "OffsetCommitValue", "OFFSET_COMMIT", 1, 3, expected)
+    assert value == DecodedMessage("__consumer_offsets", "value", "OffsetCommitValue", "OFFSET_COMMIT", 1, 3, expected)
 
 
 @pytest.mark.parametrize(("topic", "record_type"), list(record_types()), ids=lambda each: getattr(each, "name", each))
@@ -92,7 +92,7 @@ def test_every_record_type(topic: str, record_type: Any) -> None:
     assert decoded.problems == ()
 
 
-def unknown(decoded: Decoded, raw: bytes) -> str:
+def unknown(decoded: DecodedMessage, raw: bytes) -> str:
     assert decoded.data is None
     assert decoded.raw == raw
     (problem,) = decoded.problems

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.internal_topics.group_replay import Change, GroupChanges, GroupReplay
+from format.internal_topics.group_replay import GroupChange, GroupChanges, GroupReplay
 from format.location import Location
 from format.node.target import Target
 from format.verbs.groups.group_list import GroupTerms
@@ -109,5 +109,5 @@ def test_nothing_is_judged_from_where_a_load_ends() -> None:
     assert len(list(GroupReplay().feed(GroupChanges([_change(0, 3), _change(1, 11)], ends_at=2), PLACE))) == 1
 
 
-def _change(offset: int, kind: int) -> Change:
-    return Change(offset, 0, 80, kind, b"g", b"", False, 0)
+def _change(offset: int, kind: int) -> GroupChange:
+    return GroupChange(offset, 0, 80, kind, b"g", b"", False, 0)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
-from format.internal_topics.schema import Field, Versions, read_schema
+from format.internal_topics.schema import MessageField, Versions, read_schema
 from tests.corpora import REPOSITORY
 from tests.format.internal_topics.known_messages import MESSAGES, record_types
 
@@ -31,7 +31,7 @@ message Soil 0
 """
 
 
-def _plain(fields: tuple[Field, ...]) -> list[object]:
+def _plain(fields: tuple[MessageField, ...]) -> list[object]:
     return [(each.name, each.type, each.default) for each in fields]
 
 
@@ -98,7 +98,7 @@ def test_defaults_are_the_types_zero() -> None:
     assert [each.default for each in fields] == [{"n": 0, "a": []}, False, "", "", 0.0, "A" * 22, None]
 
 
-def _structs(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+def _structs(fields: tuple[MessageField, ...]) -> Iterator[tuple[MessageField, ...]]:
     yield fields
     for each in fields:
         if each.fields:

@@ -18,7 +18,7 @@ from format.rewriting.rewriter import written_segment
 from format.rewriting.run import rebuild_snapshots
 from format.rewriting.sources import read_write_sources
 from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, recompress
 from format.verbs.salvage import salvage
 from format.verbs.verify.verify import verify
@@ -119,7 +119,7 @@ def errors(path: Path) -> list[Any]:
 
 def recompressed(source: Path, target: Path, **terms: Any) -> None:
     sources = read_write_sources([source])
-    plan = PlanTerms(Target(layout.CODEC_NAMES.index("none")))
+    plan = PlanTerms(TargetFormat(layout.CODEC_NAMES.index("none")))
     with Publication(target, [source]) as publication:
         list(recompress(sources, publication, Recompression(plan=plan, **terms)))
 

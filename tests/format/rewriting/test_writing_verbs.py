@@ -17,10 +17,10 @@ from format.rewriting import segment_rewriting
 from format.rewriting.publication import Publication
 from format.rewriting.read_back import ReadBackMismatch
 from format.rewriting.rewriter import PASSES, Rewriter, RewritingResult, WriteTerms, WrittenSegment
-from format.rewriting.segment_rewriting import Mark, SegmentOutput
+from format.rewriting.segment_rewriting import OutputMark, SegmentOutput
 from format.rewriting.sources import WriteSources, read_write_sources
 from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, recompress
 from format.verbs.redact.redact import Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
@@ -38,7 +38,7 @@ Verb = Callable[[WriteSources, Publication, RewritingResult, dict[str, Any]], It
 def _recompress(
     sources: WriteSources, publication: Publication, result: RewritingResult, more: dict[str, Any]
 ) -> Items:
-    terms = Recompression(plan=PlanTerms(Target(1)), skip_damaged=True, **more)
+    terms = Recompression(plan=PlanTerms(TargetFormat(1)), skip_damaged=True, **more)
     return recompress(sources, publication, terms, result)
 
 
@@ -159,7 +159,7 @@ def test_what_the_disk_gives_back_wrong_is_noticed(
 
     def spoilt(self: SegmentOutput) -> None:
         finish_log(self)
-        [(path, _, end)] = self.ranges(Mark(0, 0), self.mark())
+        [(path, _, end)] = self.ranges(OutputMark(0, 0), self.mark())
         content = bytearray(path.read_bytes())
         content[end - 1] ^= 1
         path.write_bytes(content)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from format.scan.follow import Changes, Stopping
+from format.scan.follow import FollowedChanges, Stopping
 
 
 def look_at(path: Path) -> tuple[int, int]:
@@ -26,7 +26,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_what_changes_is_reported_once(file: Path) -> None:
-    found = Changes()
+    found = FollowedChanges()
     found.add(file.parent, lambda: look_at(file))
     assert found.wait(0.15) == set()
     file.write_bytes(b"12")
@@ -53,7 +53,7 @@ def test_a_wait_ends_when_it_is_asked_to(file: Path, pipe: tuple[int, int]) -> N
         asked.append(True)
         os.write(pipe[1], b"x")
 
-    found = Changes(Stopping(lambda: bool(asked), wake_fd=pipe[0]))
+    found = FollowedChanges(Stopping(lambda: bool(asked), wake_fd=pipe[0]))
     found.add(file.parent, lambda: look_at(file))
     timer = threading.Timer(0.05, ask)
     timer.start()
@@ -63,7 +63,7 @@ def test_a_wait_ends_when_it_is_asked_to(file: Path, pipe: tuple[int, int]) -> N
 
 
 def test_a_wait_ends_when_the_reader_of_the_output_goes(file: Path, pipe: tuple[int, int]) -> None:
-    found = Changes(Stopping(lambda: False, reader_fd=pipe[1]))
+    found = FollowedChanges(Stopping(lambda: False, reader_fd=pipe[1]))
     found.add(file.parent, lambda: look_at(file))
     assert not found.is_over()
     os.close(pipe[0])
@@ -80,7 +80,7 @@ def test_many_directories_take_little_time(file: Path, monkeypatch: pytest.Monke
         time.sleep(0.01)
         return 0
 
-    found = Changes()
+    found = FollowedChanges()
     for number in range(10):
         found.add(file.parent / str(number), slow_look)
     looks = 0

@@ -21,7 +21,7 @@ from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.recompress.estimate import explain_recompress
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from kafkalog_cli.render.lines import LINE_STYLES
 from tests.building import batches, write_segment
 
@@ -91,7 +91,9 @@ def test_the_bytes_of_all_logs_listed_and_explained(node: Path) -> None:
     assert total == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
     for work in (
         lambda advance: list(ls(node, ListTerms(advance=advance))),
-        lambda advance: list(explain_recompress(read_write_sources([node]), PlanTerms(Target(1)), advance=advance)),
+        lambda advance: list(
+            explain_recompress(read_write_sources([node]), PlanTerms(TargetFormat(1)), advance=advance)
+        ),
     ):
         done: list[int] = []
         assert work(done.append)  # type: ignore[no-untyped-call]

@@ -14,13 +14,13 @@ from format.io import source as source_module
 from format.layout import OFFSET_INDEX_ENTRY
 from format.node.target import Target
 from format.verbs import explore
-from format.verbs.explore import PAGE, Place, PlaceKind, children, root_place, view_of
+from format.verbs.explore import PAGE, NodePlace, PlaceKind, children, root_place, view_of
 from format.verbs.grep.pattern import text_pattern
 from tests.building import batch, batches, wrapper, write_indexed_segment, write_segment
 from tests.decoded_node import write_node
 
 
-def every_place(place: Place, most: int = 12) -> Iterator[Place]:
+def every_place(place: NodePlace, most: int = 12) -> Iterator[NodePlace]:
     """A place, and some of what lies below it."""
     yield place
     if place.has_children:
@@ -89,7 +89,7 @@ def test_the_states_of_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert alone == states[-1]
 
 
-def index_of(folder: Path, content: bytes) -> Place:
+def index_of(folder: Path, content: bytes) -> NodePlace:
     """A place of an offset index."""
     path = folder / f"{0:020}.index"
     path.write_bytes(content)

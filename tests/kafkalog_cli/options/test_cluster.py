@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import typer
 
-from kafkalog_cli.options.work import Cluster, check_conf
+from kafkalog_cli.options.work import ClusterOptions, check_conf
 
 
 def test_settings() -> None:
-    assert Cluster().settings == {}
-    assert Cluster(conf=["a=1", "b=x=y", "a=2", "c="]).settings == {"a": "2", "b": "x=y", "c": ""}
+    assert ClusterOptions().settings == {}
+    assert ClusterOptions(conf=["a=1", "b=x=y", "a=2", "c="]).settings == {"a": "2", "b": "x=y", "c": ""}
 
 
 @pytest.mark.parametrize("text", ["a", "=1", "", "\x1b"])

@@ -6,13 +6,13 @@ import pytest
 
 from format.scan.selection import EVERYTHING, Selection
 from kafkalog_cli.main import main
-from kafkalog_cli.options.selection import Range
+from kafkalog_cli.options.selection import RangeOptions
 
 
 def test_both_ends_are_included():
-    assert Range().selection == EVERYTHING
-    assert Range(3, 5, 1000, 2000).selection == Selection(3, 6, 1000, 2001)
-    assert Range(to_offset=0).selection == Selection(to_offset=1)
+    assert RangeOptions().selection == EVERYTHING
+    assert RangeOptions(3, 5, 1000, 2000).selection == Selection(3, 6, 1000, 2001)
+    assert RangeOptions(to_offset=0).selection == Selection(to_offset=1)
 
 
 @pytest.mark.parametrize("command", [("dump",), ("grep", "--all"), ("extract", "--output", "out")])

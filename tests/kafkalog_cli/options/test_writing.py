@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
+from kafkalog_cli.options.writing import Indexing, Resumption, SourceOptions, local_directory
 
 
 def test_the_interval_is_kafkas_unless_given() -> None:
@@ -17,7 +17,7 @@ def test_the_interval_is_kafkas_unless_given() -> None:
 
 
 def test_sources_are_paths() -> None:
-    assert Sources(["a-0", "b-1"]).paths == [Path("a-0"), Path("b-1")]
+    assert SourceOptions(["a-0", "b-1"]).paths == [Path("a-0"), Path("b-1")]
 
 
 def test_a_partial_directory_stays_only_where_it_is_wanted(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Static
 
 from format.node.log_dir import Kind
-from format.verbs.explore import Place, root_place
+from format.verbs.explore import NodePlace, root_place
 from kafkalog_cli.screens.explorer import Explorer
 
 Script = Callable[["Screen"], Awaitable[None]]
@@ -49,7 +49,7 @@ class Screen:
         await self.settle()
 
     @property
-    def place(self) -> Place:
+    def place(self) -> NodePlace:
         return self.app.places.place
 
     @property

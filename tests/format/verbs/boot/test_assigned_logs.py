@@ -20,7 +20,7 @@ from format.verbs.boot.log_manager import (
     of_topic_made_anew,
     with_other_replicas,
 )
-from format.verbs.boot.quorum import MetadataState
+from format.verbs.boot.quorum import LoadedMetadata
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
 from tests.oracle.boot_mutations.node import HIGH_WATERMARK, Node, copied_node
@@ -124,7 +124,7 @@ def test_a_log_directory_that_was_not_given_may_hold_what_would_be_made(
 ) -> None:
     load = boot_module.quorum.load_metadata
 
-    def loaded(path: Path, terms: BootTerms) -> MetadataState:
+    def loaded(path: Path, terms: BootTerms) -> LoadedMetadata:
         state = load(path, terms)
         assert state.image is not None
         state.image.brokers[1]["logDirs"] += others

@@ -24,7 +24,7 @@ from format.node.partition import Partition, read_partition
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.groups import group_list
 from format.verbs.groups.answers import ResetCsv, none_of, none_of_topics
-from format.verbs.groups.group_list import GroupTerms, Narrowing
+from format.verbs.groups.group_list import GroupSelection, GroupTerms
 from format.verbs.groups.replicas import Coordinators, log_end_at
 from tests.building import BASE_TIMESTAMP, batch, forbid_reading, write_segment
 from tests.corpora import DATA_DIR, Corpus
@@ -227,7 +227,7 @@ def test_a_time_in_the_past(tmp_path: Path) -> None:
 
 
 def test_only_some_groups_and_topics(five_hundred: Answer) -> None:
-    narrowing = Narrowing(frozenset({"classic-1", "classic-10"}), frozenset({"payments"}))
+    narrowing = GroupSelection(frozenset({"classic-1", "classic-10"}), frozenset({"payments"}))
     answer = Answer(DATA_DIR / "groups/node-1", terms=GroupTerms(narrowing, with_history=True))
     wanted = [row for row in five_hundred.offsets if row["group"] in narrowing.groups and row["topic"] == "payments"]
     assert answer.offsets == wanted
@@ -446,7 +446,7 @@ def test_a_damaged_log_of_a_coordinator_is_not_read_as_a_whole(tmp_path: Path) -
     answer = Answer(node)
     assert [each.code for each in answer.findings] == ["batch-crc-mismatch"]
     assert (answer.reading.unread_count, answer.reading.coordinators.unread) == (1, {0})
-    words = none_of_topics(Narrowing(topics=frozenset({"clicks"})), ["orders"], answer.reading.unread_count)
+    words = none_of_topics(GroupSelection(topics=frozenset({"clicks"})), ["orders"], answer.reading.unread_count)
     assert words == (
         "No group has offsets of topic clicks in what can be read: 1 log of coordinators cannot be read as a whole."
     )

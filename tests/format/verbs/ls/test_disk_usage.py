@@ -14,7 +14,7 @@ from format.node.target import Target
 from format.rewriting.sources import read_measured_sources
 from format.verbs.ls.disk_usage import GROUPINGS, DiskUsage, EstimateTerms, disk_usage
 from format.verbs.recompress.estimate import Estimate, estimate
-from format.verbs.recompress.new_batches import Target as NewCodec
+from format.verbs.recompress.new_batches import TargetFormat as NewCodec
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 
 HOUR_MS = 3_600_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from format.state.cluster_image import ClusterImage, PartitionState
-from format.verbs.metadata.changes import KINDS, Changes, kind_of
+from format.verbs.metadata.changes import KINDS, SubjectChanges, kind_of
 from format.verbs.metadata.metadata import assignment_rows, is_usual
 
 DAY_MS = 86_400_000
@@ -16,14 +16,14 @@ DAY_MS = 86_400_000
 
 def lines(*rows: tuple[int, str, str, Any, Any]) -> list[str]:
     """The lines, without their time, for rows of (time, record type, subject, before, after)."""
-    changes = Changes()
+    changes = SubjectChanges()
     for number, row in enumerate(rows):
         changes.take((number, *row))
     return [line.partition("Z  ")[2] for line in changes.lines()]
 
 
 def sentence(*rows: tuple[int, str, str, Any, Any]) -> str:
-    changes = Changes()
+    changes = SubjectChanges()
     for number, row in enumerate(rows):
         changes.take((number, *row))
     return changes.sentence()
@@ -186,7 +186,7 @@ def test_partitions_that_follow_brokers_are_one_line_if_they_are_many() -> None:
     (line,) = lines(*rows)
     assert line == f"{words} (4 changes since 1970-01-01T00:00:00.001Z; --kind partition lists them)"
     assert sentence(*rows).endswith(f": {words}.")
-    changes = Changes()
+    changes = SubjectChanges()
     for number, row in enumerate(rows):
         changes.take((number, *row))
     assert len(list(changes.lines(every_partition=True))) == 4

@@ -23,7 +23,7 @@ from format.rewriting.publication import Publication
 from format.state.quorum import MetadataCopy, read_metadata_copies
 from format.verbs.quorum import quorum
 from format.verbs.rebuild_quorum.corrections import corrections_by_disks, read_disks
-from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, Wanted, rebuilding, write_rebuilt
+from format.verbs.rebuild_quorum.rebuild_quorum import Address, Rebuilding, WantedQuorum, rebuilding, write_rebuilt
 from format.verbs.rebuild_quorum.surviving import surviving_records
 from tests.building import batch, forbid_reading, write_segment
 from tests.format.internal_topics.known_messages import MESSAGES, records_of
@@ -35,7 +35,7 @@ _ORDERS = (topic_id_of("orders"), 0)
 
 
 def planned(*paths: Path, **wanted: Any) -> Rebuilding:
-    return rebuilding([Target(path) for path in paths], Wanted(**wanted))
+    return rebuilding([Target(path) for path in paths], WantedQuorum(**wanted))
 
 
 def rebuilt(plan: Rebuilding, sources: Sequence[Path], target: Path) -> dict[int, MetadataCopy]:

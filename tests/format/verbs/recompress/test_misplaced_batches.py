@@ -10,7 +10,7 @@ import pytest
 from format.errors import Refused
 from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, recompress
 from tests.building import batch, write_segment
 
@@ -24,7 +24,7 @@ def log() -> Log:
 def recompressed(source: Path, target: Path) -> None:
     sources = read_write_sources([source])
     with Publication(target, [source], job=sources.job("recompress")) as publication:
-        list(recompress(sources, publication, Recompression(plan=PlanTerms(Target(4, None)))))
+        list(recompress(sources, publication, Recompression(plan=PlanTerms(TargetFormat(4, None)))))
 
 
 @pytest.mark.parametrize("number", [0, 3, 7])

@@ -29,7 +29,7 @@ from format.rewriting.sources import read_write_sources
 from format.rows.record_rows import RowBlock
 from format.verbs.recompress import new_batches
 from format.verbs.recompress.estimate import explain_recompress
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, recompress
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, wrapper, write_segment
@@ -50,7 +50,7 @@ Outcome = tuple[list[WrittenSegment], list[Finding]]
 def run(source: Path | list[Path], target: Path, codec: str, **terms: Any) -> Outcome:
     plan_names = ("force", "merge_bytes")
     plan = {name: terms.pop(name) for name in plan_names if name in terms}
-    wanted = Target(CODECS.index(codec), terms.pop("level", None), terms.pop("magic", None))
+    wanted = TargetFormat(CODECS.index(codec), terms.pop("level", None), terms.pop("magic", None))
     paths = source if isinstance(source, list) else [source]
     sources = read_write_sources(paths)
     with Publication(target, paths, job=sources.job("recompress", codec=codec)) as publication:
@@ -435,9 +435,9 @@ def test_explain_says_why(tmp_path: Path) -> None:
     )
     sources = read_write_sources([tmp_path / "t-0"])
     for target, reasons in (
-        (Target(4), ["zstd-needs-v2", "same-codec", "codec-differs", "control-batch", "no-records"]),
-        (Target(4, None, 2), ["format-conversion", "same-codec", "codec-differs", "control-batch", "no-records"]),
-        (Target(0), ["legacy-unpacked", "codec-differs", "codec-differs", "control-batch", "no-records"]),
+        (TargetFormat(4), ["zstd-needs-v2", "same-codec", "codec-differs", "control-batch", "no-records"]),
+        (TargetFormat(4, None, 2), ["format-conversion", "same-codec", "codec-differs", "control-batch", "no-records"]),
+        (TargetFormat(0), ["legacy-unpacked", "codec-differs", "codec-differs", "control-batch", "no-records"]),
     ):
         items: Any = explain_recompress(sources, PlanTerms(target), limits=DEFAULT_LIMITS)
         rows = [row for item in items for row in item]

@@ -29,7 +29,7 @@ from format.rewriting.sources import read_write_sources
 from format.scan.drivers import is_worth_sharing
 from format.verbs.recompress import new_batches
 from format.verbs.recompress import recompress as recompress_module
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, Recompressor, recompress
 from tests.building import batch, batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import REPOSITORY, Corpus
@@ -49,7 +49,7 @@ def small_chunks_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> dict[str, Any]:
     """All that a run writes and reports."""
     plan = {name: terms.pop(name) for name in ("force", "merge_bytes") if name in terms}
-    wanted = Target(CODEC_NAMES.index(codec), terms.pop("level", None), terms.pop("magic", None))
+    wanted = TargetFormat(CODEC_NAMES.index(codec), terms.pop("level", None), terms.pop("magic", None))
     sources = read_write_sources([source])
     reported: list[int] = []
     run = Recompression(plan=PlanTerms(wanted, **plan), jobs=jobs, advance=reported.append, **terms)
@@ -153,7 +153,7 @@ def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def running(source: Path, target: Path, codec: str = "gzip", jobs: int = 2) -> Any:
     sources = read_write_sources([source])
-    terms = Recompression(plan=PlanTerms(Target(CODEC_NAMES.index(codec))), jobs=jobs)
+    terms = Recompression(plan=PlanTerms(TargetFormat(CODEC_NAMES.index(codec))), jobs=jobs)
     with Publication(target, [source], job=sources.job("recompress")) as publication:
         yield from recompress(sources, publication, terms)
 
@@ -214,7 +214,7 @@ def test_small_or_easy_work_is_not_shared(tmp_path: Path) -> None:
     path = write_segment(tmp_path / "t-0", 0, [batch(number, [bytes(1 << 20)]) for number in range(20)])
 
     def is_shared(codec: str, level: int | None = None) -> bool:
-        terms = Recompression(plan=PlanTerms(Target(CODEC_NAMES.index(codec), level)), jobs=2)
+        terms = Recompression(plan=PlanTerms(TargetFormat(CODEC_NAMES.index(codec), level)), jobs=2)
         return is_worth_sharing([path], Recompressor(terms).cost)
 
     shared = [codec for codec in CODEC_NAMES if is_shared(codec)]

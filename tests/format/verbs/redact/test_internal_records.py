@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from format.internal_topics.decoder import decoder_for
-from format.internal_topics.schema import Field, RecordType
+from format.internal_topics.schema import MessageField, RecordType
 from format.layout import COORDINATOR_TOPICS
 from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.replacements import Mode, Redactor
@@ -33,7 +33,7 @@ def redacted(topic: str, key: bytes, value: bytes) -> tuple[bytes, bytes]:
     return new_key, new_value
 
 
-def check_replaced(fields: tuple[Field, ...], before: Any, after: Any) -> None:
+def check_replaced(fields: tuple[MessageField, ...], before: Any, after: Any) -> None:
     """Strings and bytes are filler of the same length, and everything else is as it was."""
     assert list(before) == list(after)
     for field in (each for each in fields if each.name in before):

@@ -10,7 +10,7 @@ from format.columns import TRANSACTION
 from format.findings import finding
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.verbs.report.survey import Survey, Timeline
+from format.verbs.report.survey import ReportSurvey, Timeline
 from tests.building import batch
 from tests.sources import BytesSource, read_batch_table
 
@@ -33,7 +33,7 @@ def test_the_event_of_a_transaction(state: str, is_hanging: bool | None, words: 
 
 
 def test_a_finding_that_is_known_before_its_batch_gets_its_time_and_offset() -> None:
-    survey, log = Survey(DEFAULT_LIMITS), Location("data/orders-0/00000000000000000000.log", "orders", 0)
+    survey, log = ReportSurvey(DEFAULT_LIMITS), Location("data/orders-0/00000000000000000000.log", "orders", 0)
     table = read_batch_table(BytesSource(batch(0) + batch(3)))
     survey.find(finding("record-invalid", log.at(int(table.position[1]) + 5), "a record is damaged"))
     survey.add(log, table)

@@ -15,7 +15,7 @@ from format.findings import Certainty, Finding
 from format.node.target import targets_at
 from format.timestamps import DAY_MS
 from format.verbs.scrub.compare import Compared, compare
-from format.verbs.scrub.scrub import Plan, ScrubTerms, plan_pass, scrub
+from format.verbs.scrub.scrub import ScrubPlan, ScrubTerms, plan_pass, scrub
 from format.verbs.scrub.state import KnownFinding, State, reading_state, writing_state
 from format.verbs.scrub.status import status_of
 from tests.building import batch, batches, forbid_reading, write_segment
@@ -52,13 +52,13 @@ def one_pass(node: Path, state_path: Path) -> Pass:
     return work
 
 
-def planned(node: Path, state_path: Path, days: float = 0) -> Plan:
+def planned(node: Path, state_path: Path, days: float = 0) -> ScrubPlan:
     clock = ScrubTerms().now_ms() + int(days * DAY_MS)
     with writing_state(str(state_path)) as state:
         return plan_pass(targets_at([node]), state, ScrubTerms(7 * DAY_MS, now_ms=lambda: clock))
 
 
-def due(plan: Plan) -> list[tuple[str, int]]:
+def due(plan: ScrubPlan) -> list[tuple[str, int]]:
     return [(each.replica.path.name, each.base_offset) for each in plan.due()]
 
 

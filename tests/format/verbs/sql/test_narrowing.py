@@ -11,7 +11,7 @@ import pyarrow.compute as pc  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, Range  # noqa: E402
+from format.verbs.sql.narrowing import EVERY_VALUE, Narrowing, ValueRange  # noqa: E402
 
 SCHEMA = pa.schema(
     [
@@ -71,7 +71,7 @@ def test_ranges_of_times(condition: Any, expected: list[tuple[int, int]]) -> Non
 
 def test_of_a_long_list_the_ends_are_known_and_of_a_very_long_one_nothing() -> None:
     ranges = Narrowing(SCHEMA, OFFSET.isin([each * 5000 for each in range(1, 45)])).ranges("offset")
-    assert (ranges[0], ranges[-1].last) == (Range(5000, 5000), 44 * 5000)
+    assert (ranges[0], ranges[-1].last) == (ValueRange(5000, 5000), 44 * 5000)
     assert Narrowing(SCHEMA, OFFSET.isin(list(range(0, 5000, 5)))).ranges("offset") == [EVERY_VALUE]
 
 

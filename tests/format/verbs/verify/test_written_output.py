@@ -19,7 +19,7 @@ from format.log.encode_batches import BatchHeader, reseal, seal_batch
 from format.rewriting.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.rebuild_index import IndexRebuilding, rebuild_index
-from format.verbs.recompress.new_batches import PlanTerms, Target
+from format.verbs.recompress.new_batches import PlanTerms, TargetFormat
 from format.verbs.recompress.recompress import Recompression, recompress
 from format.verbs.salvage import salvage
 from tests.building import batch, batches, write_segment
@@ -57,7 +57,7 @@ def reported(verb: str, source: Path, target: Path) -> list[Finding]:
     with Publication(target, [source], job=sources.job(verb)) as publication:
         items: Any = {
             "recompress": lambda: recompress(
-                sources, publication, Recompression(plan=PlanTerms(Target(3)), skip_damaged=True)
+                sources, publication, Recompression(plan=PlanTerms(TargetFormat(3)), skip_damaged=True)
             ),
             "salvage": lambda: salvage(sources, publication),
             "rebuild-index": lambda: rebuild_index(sources, publication, IndexRebuilding(with_log=True)),
