@@ -183,9 +183,7 @@ class HeaderTable(_Table):
 
     __slots__ = ()
 
-    header_offset = TableColumn(
-        _BASE_OFFSET
-    )  # the first field of the header: the last offset of a wrapper, else the first
+    header_offset = TableColumn(_BASE_OFFSET)  # the first field of the header: the first offset, of a wrapper the last
 
     def unopened(self) -> BatchTable:
         """The batches, with wrappers left closed: with their last offset for the first, and -1 records."""
