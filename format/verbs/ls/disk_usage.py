@@ -82,7 +82,7 @@ def add_savings(
         yield from take_results(items, len(pieces), sums.add)
         for share in topics[topic]:
             own, row = sums.total(share.codec), share.row
-            ratio = own.measured[0].size_bytes / own.sampled_bytes if own.sampled_bytes else 1.0
+            ratio = own.ratio_of(own.measured[0])
             row.estimated_bytes = (row.estimated_bytes or 0) + round(share.size_bytes * ratio)
             row.saved_bytes = (row.saved_bytes or 0) + round(share.allocated_bytes * (1 - ratio))
 

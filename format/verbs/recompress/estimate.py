@@ -19,10 +19,12 @@ from format.codecs import compress, decompress
 from format.columns import BATCH_DECISION, ESTIMATE
 from format.errors import KafkaLogError
 from format.findings import Finding
+from format.io.source import FileSource
 from format.layout import CODEC_BITS_NAMES, CODEC_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_header import read_header
 from format.log.batch_table import BatchTable
 from format.log.read_records import message_table
 from format.node.partition_surroundings import unread_findings
@@ -101,6 +103,10 @@ class Sums(msgspec.Struct):
     def of(cls, targets: Sequence[TargetFormat]) -> Sums:
         """Sums of no batches, for these targets."""
         return cls([_Measured(target) for target in targets])
+
+    def ratio_of(self, each: _Measured) -> float:
+        """The size of the batches under a target, by the one that they have; 1 where no batch could be read."""
+        return each.size_bytes / self.sampled_bytes if self.sampled_bytes else 1.0
 
     def add(self, other: Sums) -> None:
         """Add the sums of other batches, for the same targets."""
@@ -208,7 +214,16 @@ def sampled(pieces: list[MeasuredPart], sample_bytes: int | None) -> list[Measur
     count = max(1, min(len(pieces), sample_bytes // _PIECE_BYTES))
     most = max(1, sample_bytes // count)
     numbers = np.linspace(0, len(pieces) - 1, count).round().astype(int).tolist()
-    return [replace(pieces[number], end=min(pieces[number].end, most)) for number in numbers]
+    return [_beginning(pieces[number], most) for number in numbers]
+
+
+def _beginning(piece: MeasuredPart, most_bytes: int) -> MeasuredPart:
+    """The first bytes of a piece, with the whole first batch."""
+    end = most_bytes
+    with contextlib.suppress(KafkaLogError), FileSource(piece.path) as source:  # measuring it reports the error
+        first = read_header(source, 0)
+        end = max(end, 0 if first is None else first.end_position)
+    return replace(piece, end=min(piece.end, end))
 
 
 class EstimateScan(msgspec.Struct, frozen=True):
@@ -249,7 +264,6 @@ def _estimates(topic: str, log_bytes: int, found: SumsByCodec) -> Iterator[Estim
     now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{each.batch_count}" for codec, each in pairs) or "none:0"
     sums = found.total()
     yield Estimate(topic, now, None, log_bytes, sums.sampled_bytes, log_bytes)
-    scale = log_bytes / sums.sampled_bytes if sums.sampled_bytes else 0
     for each in sums.measured:
         yield Estimate(
             topic,
@@ -257,7 +271,7 @@ def _estimates(topic: str, log_bytes: int, found: SumsByCodec) -> Iterator[Estim
             each.target.level,
             log_bytes,
             sums.sampled_bytes,
-            round(each.size_bytes * scale),
+            round(log_bytes * sums.ratio_of(each)),
             each.compress_ns,
             each.decompress_ns,
             sums.plain_bytes,

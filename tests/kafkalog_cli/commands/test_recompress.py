@@ -79,6 +79,21 @@ def test_an_estimate_of_the_whole_is_what_comes_out(tmp_path: Path, run_kafkalog
     assert estimate.check(0).rows("estimate")[-1]["estimated_bytes"] == real.check(0).summary["counts"]["written_bytes"]
 
 
+def test_where_nothing_is_measured_nothing_is_saved(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A sample has the whole first batch, however small it is; of a log without an intact batch nothing is known."""
+    for topic, flip in (("sound-0", 0), ("damaged-0", 1)):
+        content = bytearray(b"".join(batches(3, values=40)))
+        for at in range(100, len(content), len(content) // 3):
+            content[at] ^= flip
+        write_segment(tmp_path / topic, 0, [content])
+    words = ("recompress", tmp_path, "--estimate", "--codec", "gzip", "--sample", "1", "--format", "jsonl")
+    [run] = run_kafkalog_many([words])
+    damaged, sound = ([row for row in run.rows("estimate") if row["topic"] == name] for name in ("damaged", "sound"))
+    assert [each["saved_bytes"] for each in damaged] == [each["sampled_bytes"] for each in damaged] == [0, 0]
+    assert sound[1]["sampled_bytes"] == sound[1]["log_bytes"] // 3
+    assert 0 < sound[1]["estimated_bytes"] < sound[1]["log_bytes"]
+
+
 def test_what_would_be_saved_stands_above_the_rows(run_kafkalog_many: RunMany, data_dir: Path) -> None:
     source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
     [run] = run_kafkalog_many([["recompress", source, "--estimate"]])
