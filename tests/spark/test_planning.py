@@ -24,7 +24,7 @@ from spark_jobs.view_options import parse_options
 from spark_jobs.view_reader import KafkaLogReader, Share
 
 _SCHEMA = pa.schema([pa.field("offset", pa.int64())])
-_PARTITIONS = 120
+_PARTITIONS = 60
 _SEGMENTS = 10
 
 
@@ -66,7 +66,7 @@ def _peak(planned: Callable[[], int]) -> int:
 def _growth(few: Callable[[], int], many: Callable[[], int]) -> int:
     """How many more bytes the plan of many takes."""
     few()  # what is imported and cached
-    peaks = [min(_peak(each) for _ in range(3)) for each in (few, many)]
+    peaks = [min(_peak(each) for _ in range(2)) for each in (few, many)]
     return peaks[1] - peaks[0]
 
 

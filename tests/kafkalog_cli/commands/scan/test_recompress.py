@@ -18,16 +18,13 @@ def test_an_estimate_says_what_was_not_measured(run_kafkalog: Callable[..., Run]
         "recompress",
         "--estimate",
         partition,
+        "--sample",
+        "2KB",
         "--master",
         "local[1]",
         "--codec",
         "gzip",
-        "--format",
-        "jsonl",
     )
-    for sample, expected in (
-        ("1GB", []),
-        ("2KB", ["what lies outside the samples, of up to 2000 log bytes per topic"]),
-    ):
-        done = run_kafkalog(*words, "--sample", sample)
-        assert json.loads(done.stdout.splitlines()[-1])["not_checked"] == expected
+    done = run_kafkalog(*words, "--format", "jsonl")
+    expected = ["what lies outside the samples, of up to 2000 log bytes per topic"]
+    assert json.loads(done.stdout.splitlines()[-1])["not_checked"] == expected
