@@ -112,6 +112,26 @@ def segment_files() -> Named:
 
         return apply
 
+    def damaged(which: int, *, clean: bool) -> Callable[[Node], None]:
+        """Recovery cuts the segment as it is loaded, and finds nothing to cut when it comes after an unclean stop."""
+
+        def apply(node: Node) -> None:
+            log = node.segments("orders-0")[which]
+            found = batch_positions(log)
+            position, size, *_ = found[len(found) // 2]
+            flip(log, position + size - 1)
+            log.with_suffix(".index").unlink()
+            if not clean:
+                node.unclean()
+                node.set_offset(RECOVERY_POINT, "orders-0", 0)
+
+        return apply
+
+    for which in (0, -1):
+        for clean in (True, False):
+            words = f"segment {which} damaged, its index missing, {'clean' if clean else 'unclean'}"
+            yield words, damaged(which, clean=clean)
+
     for to, which in ((5, 0), (1000, -1), (1300, -1), (1110, -1)):
         yield f"segment {which} renamed to {to}", renamed(to, which)
         yield f"segment {which} renamed to {to}, unclean", renamed(to, which, clean=False)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import msgspec
+from msgspec.structs import replace
 
 from format import layout
 from format.files.side_file import INT64_RANGE, decode_integer
@@ -467,7 +468,7 @@ class _LogLoad:
         if segment.place is None:
             found = Recovered(0, LogEnd(base_offset, 0, False), index=OffsetIndexView(base_offset))
         elif segment.recovered is not None:
-            found = segment.recovered
+            found = replace(segment.recovered, size_bytes=segment.size_bytes)  # what it cut is gone
         else:
             try:
                 found = recovered_segment(segment, segment.place, self._terms.boot)

@@ -274,6 +274,22 @@ def test_the_head_of_a_topic_without_remote_storage_is_lost(node: Node) -> None:
     assert (found.code, found.severity, found.lost_offsets) == ("checkpoint-mismatch", Severity.ERROR, (0, 29))
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_segment_that_was_cut_as_it_was_loaded_is_not_cut_again(node: Node, is_clean: bool) -> None:
+    """4.3.1 recovers a segment without an index first, then all after an unclean stop: what comes after it stays."""
+    log = node.segments("orders-0")[0]
+    flip(log, log.stat().st_size - 1)
+    log.with_suffix(".index").unlink()
+    if not is_clean:
+        node.unclean()
+        node.set_offset(RECOVERY_POINT, "orders-0", 0)
+    result = booted(node)
+    (step,) = [each for each in result.having(Action.TRUNCATE) if each.topic == "orders"]
+    assert (step.path, step.partition) == (log, 0)
+    assert not [each for each in result.having(Action.DELETE) if each.topic == "orders"]
+    assert log_step(result, "orders-0").log_end_offset == 1264
+
+
 def test_the_metadata_log_in_another_directory_than_the_first_is_named(node: Node) -> None:
     there = node.second()
     assert "metadata.log.dir" in " ".join(boot([there, node.first], TERMS, node_id=1).not_checked)
