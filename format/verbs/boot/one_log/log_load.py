@@ -199,6 +199,14 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
     greatest, offset_of_greatest = -1, base_offset
     time_entry: tuple[int, int] | None = None
     last_epoch = -1
+
+    def is_time_refused() -> bool:
+        """Whether the time index takes no entry for the greatest timestamp, as its offset lies before the last one."""
+        if time_entry is None or offset_of_greatest >= time_entry[1]:
+            return False
+        found.is_emptied, found.message = True, f"Attempt to append an offset ({offset_of_greatest}) to slot"
+        return True
+
     try:
         for batch in valid_batches(source, shown_path):
             relative = batch.last_offset - base_offset
@@ -215,9 +223,7 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
                     break
                 index += struct.pack(">iI", relative, found.valid_bytes)
                 indexed_offset, indexed_at = batch.last_offset, found.valid_bytes
-                if time_entry is not None and offset_of_greatest < time_entry[1]:
-                    found.is_emptied = True
-                    found.message = f"Attempt to append an offset ({offset_of_greatest}) to slot"
+                if is_time_refused():
                     break
                 if time_entry is None or greatest > time_entry[0]:
                     time_entry = (greatest, offset_of_greatest)
@@ -230,7 +236,7 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
                 found.has_transactions |= batch.producer_id >= 0 and (batch.is_transactional or batch.is_control)
     except CorruptRecords as error:
         found.message = error.text
-    if found.is_emptied:
+    if found.is_emptied or is_time_refused():  # the greatest is appended once more, as to a segment that is closed
         found.valid_bytes, index = 0, bytearray()
     found.index = OffsetIndexView(base_offset, bytes(index))
     found.end = log_end(source, found.valid_bytes, found.index, shown_path)

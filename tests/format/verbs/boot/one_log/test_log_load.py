@@ -1,4 +1,7 @@
-"""What a broker accepts of a transaction index: tried with 4.3.1 and 4.4.0 (boot_trials, transaction-indexes)."""
+"""What recovery makes of offsets that fall, and what a broker accepts of a transaction index.
+
+Tried with 4.3.1, and the index with 4.4.0 too (boot_trials, transaction-indexes).
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,22 @@ from pathlib import Path
 import pytest
 
 from format.layout import ABORTED_TXN
-from format.verbs.boot.one_log.log_load import wrong_transaction_index
-from format.verbs.boot.steps import StopsStart
+from format.verbs.boot.one_log.log_load import LoadedSegment, recovered_segment, wrong_transaction_index
+from format.verbs.boot.steps import BootTerms, StopsStart
+from tests.building import batch
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("timestamp", [0, 2**40])
+def test_the_greatest_timestamp_is_appended_when_all_is_read(tmp_path: Path, timestamp: int) -> None:
+    """A broker refuses it if its batch has a lower offset than the last entry of the time index."""
+    log = tmp_path / f"{0:020}.log"
+    large = [batch(offset, [bytes(5000)], timestamp=100 + offset) for offset in range(2)]
+    log.write_bytes(b"".join((*large, batch(2, [b"a"], timestamp=102), batch(0, [b"b"], timestamp=timestamp))))
+    found = recovered_segment(LoadedSegment(0, log, log, log.stat().st_size, None), log, BootTerms())
+    assert found.is_emptied == (timestamp > 102)
+    assert found.is_emptied == ("append an offset (0) to slot" in (found.message or ""))
 
 
 def _index(path: Path, *entries: tuple[int, int]) -> Path:
