@@ -132,7 +132,11 @@ class ClusterImage(msgspec.Struct):
 
     def max_index_bytes(self, topic: str) -> int | None:
         """The config segment.index.bytes of a topic; None if the topic does not override it."""
-        text = self.topic_configs(topic).get("segment.index.bytes", "")
+        return self.count_config(topic, "segment.index.bytes")
+
+    def count_config(self, topic: str, name: str) -> int | None:
+        """A config of a topic that is a count, such as of bytes; None if the topic does not override it."""
+        text = self.topic_configs(topic).get(name, "")
         return int(text) if text.isascii() and text.isdigit() else None
 
     def assigned_to(self, node_id: int) -> Iterator[tuple[str, str, int]]:

@@ -150,6 +150,8 @@ class _Start:
         logs = log_manager.load_logs(opened, image, node_id, terms)
         result.unread += logs.unread
         steps = [*logs.problems, *self._failed_directories(opened, offline)]
+        if image is not None:
+            steps += log_manager.config_steps(image, self._metadata_dir / METADATA_PARTITION, terms)
         for log_dir in opened:
             steps += log_dir.steps
             result.failed_dirs += [log_dir.path for step in log_dir.steps if step.action is Action.OFFLINE]

@@ -45,6 +45,8 @@ from format.wording import counted, counted_plainly, listed
 _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 _MARKS = ("-delete", "-future", "-stray")
 _MANAGER = "LogManager"
+_LEAST_SEGMENT_BYTES = 2**20
+_SEGMENT_MINIMUM_SINCE = (4, 1)
 
 
 class LogName(msgspec.Struct, frozen=True):
@@ -430,6 +432,26 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
     they, them = ("stays", "it") if behind == 1 else ("stay", "them")
     reason += f"; {counted_plainly(behind, 'byte')} {what} {they}, and the next batch is written after {them}"
     return replace(step, position=end.position, bytes=behind, reason=reason)
+
+
+def config_steps(image: ClusterImage, metadata: Path, terms: BootTerms) -> Iterator[Step]:
+    """Refusals for topics whose segments earlier releases let be too small: a broker reads the configs of all topics.
+
+    4.1.1 to 4.4.0 stopped, 4.0.0 started.
+    """
+    if terms.version < _SEGMENT_MINIMUM_SINCE or terms.is_one_of_several:  # the release may be an earlier one
+        return
+    for topic in sorted(image.names.values()):
+        size = image.count_config(topic, "segment.bytes")
+        if size is not None and size < _LEAST_SEGMENT_BYTES:
+            reason = (
+                f"topic {topic} has segment.bytes={size}, and brokers from 4.1 on take no less than "
+                f"{_LEAST_SEGMENT_BYTES}: change it while an earlier release runs"
+            )
+            message = (
+                f"Invalid value {size} for configuration segment.bytes: Value must be at least {_LEAST_SEGMENT_BYTES}"
+            )
+            yield Step(Action.REFUSE, metadata, reason=reason, broker_message=message, kafka_class=_MANAGER)
 
 
 def unknown_directory_steps(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from format.state.cluster_image import ClusterImage, PartitionState
+from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionState
 from format.verbs.boot import boot as boot_module
 from format.verbs.boot.boot import boot
 from format.verbs.boot.log_manager import (
@@ -217,6 +217,20 @@ def test_a_deleted_topic_leaves_strays_by_later_metadata(node: Node) -> None:
     answer = sentence(later, terms)
     assert "it renames t-0 to stray and does not serve it" in answer
     assert answer.endswith(" This is by the metadata of 2023-11-14T22:13:20.000Z in /later.")
+
+
+@pytest.mark.parametrize(
+    ("release", "size", "stops"), [((4, 0), 1048575, False), ((4, 1), 1048575, True), ((4, 1), 1048576, False)]
+)
+def test_a_topic_has_segments_that_are_too_small_for_the_release(
+    node: Node, release: tuple[int, int], size: int, stops: bool
+) -> None:
+    """4.1.1 to 4.4.0 stopped for a topic that 3.9.1 had made, and 4.0.0 started."""
+    image = image_of([_UNASSIGNED], replicas=(2,))
+    image.configs[TOPIC_RESOURCE, "t"] = {"segment.bytes": str(size)}
+    result = boot(node.log_dirs, BootTerms(version=release, later=KnownMetadata(Path("/later"), image, None)))
+    text = f"Invalid value {size} for configuration segment.bytes: Value must be at least 1048576"
+    assert any(step.broker_message == text for step in result.having(Action.REFUSE)) == stops
 
 
 def test_metadata_of_the_node_is_named_with_its_time_where_others_may_have_more(data_dir: Path, node: Node) -> None:
