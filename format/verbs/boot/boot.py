@@ -229,6 +229,13 @@ class _Start:
                     result.as_of = KnownMetadata(metadata.path, metadata.image, metadata.timestamp)
                     words = "metadata that other controllers have and this node does not: give theirs with --metadata"
                     notes.append(words)
+        may_be_old = terms.version <= LAST_WITH_ZOOKEEPER or not terms.is_release_known
+        if identity is not None and identity.may_be_zookeeper and may_be_old:
+            result.may_be_zookeeper = True
+            notes.append(
+                "whether the node still runs with ZooKeeper, in a migration or back from one: its meta.properties is "
+                "of version 0; ZooKeeper then has the assignment of partitions, and the metadata log may be out of date"
+            )
         if terms.is_broker is None and has_broker is None:
             notes.append("whether the node is a broker: neither its metadata log nor its files say so")
         elif terms.is_broker is None and not has_broker:
@@ -304,6 +311,8 @@ def refusal_findings(
             yield _finding("boot-unserved", step, f"a broker would not serve this: {step_words(step)}")
         elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):
             own = "" if result.as_of is None else "; by its own metadata: other controllers may have later metadata"
+            if result.may_be_zookeeper:
+                own += "; not so if the node still runs with ZooKeeper, as its meta.properties of version 0 allows"
             yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}{own}")
         elif step.action is Action.KEEP and _has_lost_head(step):
             yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)

@@ -37,6 +37,7 @@ class NodeIdentity(msgspec.Struct):
     """The identity of a node; ``offline`` are the log directories without which the broker goes on, and why.
 
     ``new`` are those that a broker with ZooKeeper takes for new ones: others have a meta.properties.
+    ``may_be_zookeeper``: there is a metadata log, and all files are those of a node that runs, or ran, with ZooKeeper.
     """
 
     cluster_id: str | None = None
@@ -44,6 +45,7 @@ class NodeIdentity(msgspec.Struct):
     directory_ids: dict[Path, str | None] = msgspec.field(default_factory=dict)
     offline: dict[Path, Step] = msgspec.field(default_factory=dict)
     is_zookeeper: bool = False
+    may_be_zookeeper: bool = False
     without_directory_id: list[Path] = msgspec.field(default_factory=list)
     new: list[Path] = msgspec.field(default_factory=list)
 
@@ -76,8 +78,10 @@ def read_identity(
                 failed[log_dir] = str(error)
     found = dict(sorted(found.items()))
     identity = NodeIdentity(directory_ids={path: each.directory_id for path, each in found.items()})
-    is_old = version < (4, 0) and all(each.version == 0 for each in found.values())
-    identity.is_zookeeper = is_old and not any(map(has_metadata_log, log_dirs))
+    is_old = all(each.version == 0 for each in found.values())
+    has_metadata = any(map(has_metadata_log, log_dirs))
+    identity.is_zookeeper = version < (4, 0) and is_old and not has_metadata
+    identity.may_be_zookeeper = bool(found) and is_old and has_metadata
     # A broker in ZooKeeper mode writes a file that is missing, and goes on without a directory whose file is bad.
     goes_on = identity.is_zookeeper and (found or not failed)
     first, reasons = log_dirs[0] / META_PROPERTIES, "; ".join(failed.values())

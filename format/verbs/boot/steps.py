@@ -195,7 +195,8 @@ class BootResult(msgspec.Struct):
     no regular files: a broker ignores them, and so does boot. ``is_controller``: the node is a controller alone, which
     loads no log but the metadata log. ``as_of`` is the metadata by which logs were sorted, where other nodes may have
     later metadata. ``absent_ids`` are those of log directories that the node registered, and that are not here.
-    ``failed_dirs`` are log directories of which no partition is served.
+    ``failed_dirs`` are log directories of which no partition is served. ``may_be_zookeeper``: ZooKeeper may be what
+    assigns partitions, not the metadata log.
     """
 
     steps: list[Step] = msgspec.field(default_factory=list)
@@ -204,6 +205,7 @@ class BootResult(msgspec.Struct):
     not_checked: list[str] = msgspec.field(default_factory=list)
     is_controller: bool = False
     as_of: KnownMetadata | None = None
+    may_be_zookeeper: bool = False
     absent_ids: list[str] = msgspec.field(default_factory=list)
     failed_dirs: list[Path] = msgspec.field(default_factory=list)
 

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from format.limits import DEFAULT_LIMITS
 from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionState
 from format.verbs.boot import boot as boot_module
-from format.verbs.boot.boot import boot
+from format.verbs.boot.boot import boot, refusal_findings
 from format.verbs.boot.log_manager import (
     LogDirState,
     LogsState,
@@ -23,7 +24,7 @@ from format.verbs.boot.log_manager import (
 from format.verbs.boot.quorum import LoadedMetadata
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
-from tests.oracle.boot_mutations.node import HIGH_WATERMARK, Node, copied_node
+from tests.oracle.boot_mutations.node import HIGH_WATERMARK, OTHER_ID, Node, copied_node
 
 _IDS = [f"{each}{'A' * 21}" for each in "bcd"]
 _UNASSIGNED = "A" * 22
@@ -231,6 +232,19 @@ def test_a_topic_has_segments_that_are_too_small_for_the_release(
     result = boot(node.log_dirs, BootTerms(version=release, later=KnownMetadata(Path("/later"), image, None)))
     text = f"Invalid value {size} for configuration segment.bytes: Value must be at least 1048576"
     assert any(step.broker_message == text for step in result.having(Action.REFUSE)) == stops
+
+
+def test_a_node_that_went_back_to_zookeeper_has_an_old_metadata_log(node: Node) -> None:
+    """3.9.1 left a migration, and served a topic that was made after that; its metadata log stays."""
+    meta = node.meta().replace("version=1", "version=0").replace("node.id", "broker.id")
+    (node.first / "meta.properties").write_text(meta)
+    node.partition("new-0").mkdir()
+    (node.partition("new-0") / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER_ID}\n")
+    for is_known in (False, True):  # 4.4 has no ZooKeeper
+        notes = boot(node.log_dirs, BootTerms(is_release_known=is_known)).not_checked
+        assert ("still runs with ZooKeeper" in "".join(notes)) == (not is_known)
+    (stray,) = (each for each in refusal_findings(node.first, DEFAULT_LIMITS) if each.code == "replica-stray")
+    assert "not so if the node still runs with ZooKeeper" in stray.message
 
 
 def test_metadata_of_the_node_is_named_with_its_time_where_others_may_have_more(data_dir: Path, node: Node) -> None:
