@@ -67,8 +67,8 @@ _MEMBER_TYPES = (None, 5, 10, 19)
 _TARGET_TYPES = (None, 6, 12, 20)
 _CURRENT_TYPES = (None, 8, 14, 22)
 _TOPOLOGY_TYPE = 23
-#: MemberState.STABLE: the member has its target assignment, and nothing to revoke.
-_MEMBER_IS_STABLE = 0
+#: MemberState.STABLE: the member has its target assignment, and nothing to revoke. That of streams groups begins at 1.
+_MEMBER_IS_STABLE = (None, 0, 0, 1)
 
 
 class Keys(msgspec.Struct, frozen=True):
@@ -139,7 +139,7 @@ def group_facts(states: GroupStates, keys: Keys) -> GroupFacts:
         rows = _live_rows(keys, _TARGET_TYPES[number], is_its)
         target[keys.group[rows]] = number_of[rows]
         rows = _live_rows(keys, _CURRENT_TYPES[number], is_its)
-        moving = detail_of[rows] != _MEMBER_IS_STABLE
+        moving = detail_of[rows] != _MEMBER_IS_STABLE[number]
         moving |= number_of[rows] != target[keys.group[rows]]
         is_moving[keys.group[rows[moving]]] = True
     rows = _live_rows(keys, _TOPOLOGY_TYPE)

@@ -30,6 +30,9 @@ from tests.building import BASE_TIMESTAMP, batch, forbid_reading, write_segment
 from tests.corpora import DATA_DIR, Corpus
 from tests.format.internal_topics.known_messages import records_of
 from tests.format.verbs.groups.commit_logs import Answer, Row, batches_of, commit, log_of
+from tests.oracle.contradicting_group_records import PROTOCOLS, group_record
+
+_TOPOLOGY = 23  # the record type of the topology of a streams group
 
 # -- what brokers said -----------------------------------------------------------------------------------------
 
@@ -502,6 +505,26 @@ def test_the_state_of_a_share_group_is_not_known_without_its_coordinator(tmp_pat
     assert with_offsets
     assert {(row["state"], row["member_count"]) for row in with_offsets} == {(None, None)}
     assert "groups in the partitions of __consumer_offsets: not at the paths" in answer.not_checked
+
+
+@pytest.mark.parametrize(
+    ("protocol", "member_state", "state"),
+    [
+        ("consumer", 0, "Stable"),
+        ("consumer", 1, "Reconciling"),
+        ("streams", 1, "Stable"),
+        ("streams", 2, "Reconciling"),
+    ],
+)
+def test_a_member_that_has_its_assignment_is_stable(
+    tmp_path: Path, protocol: str, member_state: int, state: str
+) -> None:
+    """Kafka numbers the states of members from 0, those of streams groups from 1."""
+    group, member, target, _, current = PROTOCOLS[protocol]
+    records = [group_record(group, validatedTopologyEpoch=0), group_record(member, "m"), group_record(target)]
+    records += [group_record(current, "m", state=member_state), group_record(_TOPOLOGY, epoch=0)]
+    answer = Answer(log_of(tmp_path, *((record, None) for record in records)))  # type: ignore[misc]
+    assert [row["state"] for row in answer.groups.values()] == [state]
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, ""), (3, ""), (4, " 1 other group was deleted before.")])
