@@ -106,14 +106,14 @@ def control_batch(base_offset: int, records: Sequence[tuple[int, bytes]], epoch:
     return encode_batch(header, b"".join(map(encode_record, encoded)))
 
 
-def voters_records(voters: dict[int, str]) -> list[tuple[int, bytes]]:
+def voters_records(voters: dict[int, str], listeners: Sequence[str] = ("CONTROLLER",)) -> list[tuple[int, bytes]]:
     """The control records of a dynamic quorum with these voters, by the name from which their directory id is made."""
     data = {
         "version": 0,
         "voters": [
             {
                 "voterId": node_id, "voterDirectoryId": topic_id_of(name),
-                "endpoints": [{"name": "CONTROLLER", "host": f"host-{node_id}", "port": 9093}],
+                "endpoints": [{"name": each, "host": f"host-{node_id}", "port": 9093} for each in listeners],
                 "kRaftVersionFeature": {"minSupportedVersion": 0, "maxSupportedVersion": 1},
             }
             for node_id, name in voters.items()
@@ -123,10 +123,16 @@ def voters_records(voters: dict[int, str]) -> list[tuple[int, bytes]]:
     return [(5, level), (6, encode(MESSAGES["VotersRecord"], 0, data))]
 
 
-def write_snapshot(metadata: Path, end_offset: int, epoch: int, voters: dict[int, str] | None = None) -> Path:
+def write_snapshot(
+    metadata: Path,
+    end_offset: int,
+    epoch: int,
+    voters: dict[int, str] | None = None,
+    listeners: Sequence[str] = ("CONTROLLER",),
+) -> Path:
     """A snapshot with no metadata but the voters, from its header to its footer."""
     head = encode(MESSAGES["SnapshotHeaderRecord"], 0, {"version": 0, "lastContainedLogTimestamp": BASE_TIMESTAMP})
-    records = [(3, head), *(voters_records(voters) if voters else ())]
+    records = [(3, head), *(voters_records(voters, listeners) if voters else ())]
     foot = encode(MESSAGES["SnapshotFooterRecord"], 0, {"version": 0})
     path = metadata / f"{end_offset:020}-{epoch:010}.checkpoint"
     metadata.mkdir(parents=True, exist_ok=True)

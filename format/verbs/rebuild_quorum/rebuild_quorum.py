@@ -348,12 +348,16 @@ def _intact_words(quorum: Quorum) -> str:
 def _voters(
     wanted: tuple[Address, ...], quorum: Quorum, image: ClusterImage, copies: list[MetadataCopy]
 ) -> tuple[Voter, ...]:
-    """The voters to write directories for: the old ones, or those that are asked for, with the ids that are known."""
+    """The voters to write directories for: the old ones, or those that are asked for, with the ids that are known.
+
+    The address that is asked for is that of each listener of the old voters: which of them the controllers take, their
+    configuration says, and 4.3.1 ended where a voter has none of that name. Each voter corrects its own as it starts.
+    """
     old = quorum.voters or ()
     known = {each.node_id: each for each in old}
     if not wanted:
         return tuple(msgspec.structs.replace(each, directory_id=_directory_id(each, image, copies)) for each in old)
-    listener = next((each.endpoints[0][0] for each in old if each.endpoints), _DEFAULT_LISTENER)
+    listeners = {name for each in old for name, *_ in each.endpoints} or {_DEFAULT_LISTENER}
     found = []
     for each in wanted:
         voter = known.get(each.node_id, Voter(each.node_id))
@@ -361,7 +365,8 @@ def _voters(
         if directory_id is None and quorum.is_dynamic:
             directory_id = _new_directory_id()
         versions = voter.kraft_versions or (_KRAFT_VERSIONS if quorum.is_dynamic else None)
-        found.append(Voter(each.node_id, directory_id, ((listener, each.host, each.port),), versions))
+        endpoints = tuple((name, each.host, each.port) for name in sorted(listeners))
+        found.append(Voter(each.node_id, directory_id, endpoints, versions))
     return tuple(found)
 
 

@@ -142,6 +142,16 @@ def test_voters_can_be_changed(tmp_path: Path) -> None:
     )
 
 
+def test_new_addresses_are_those_of_every_listener_of_the_controllers(tmp_path: Path) -> None:
+    """4.3.1 ended, "Unknown endpoint for voter": its controller.listener.names began with the other name."""
+    node = broker(tmp_path / "old")
+    write_snapshot(node / "__cluster_metadata-0", 0, 0, _NAMES, ("SECURE", "CONTROLLER"))
+    found = rebuilt(planned(node, voters=(Address(12, "new-12", 19093),)), [node], tmp_path / "new")
+    assert [each.endpoints for each in found[12].voters or ()] == [
+        (("CONTROLLER", "new-12", 19093), ("SECURE", "new-12", 19093))
+    ]
+
+
 def test_the_voters_of_a_static_quorum(tmp_path: Path) -> None:
     """They are in quorum-state; new ones go into the configuration."""
     node = write_node(tmp_path / "old" / "node-1", 1)
