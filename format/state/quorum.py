@@ -246,7 +246,7 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
     others = [each for each in copies if each is not best]
     equal = sum(each.end == best.end and each.is_usable for each in others)
     rank = "further than every other" if others else "the only one here"
-    rank = f"as {counted(equal, 'other copy')} do" if equal else rank
+    rank = f"as {counted(equal, 'other copy')} {'does' if equal == 1 else 'do'}" if equal else rank
     yield f"it ends at offset {end:,} of epoch {epoch}, {rank}"
     if best.gap:
         yield f"no copy is whole: {best.gap}"

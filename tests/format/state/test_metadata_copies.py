@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,8 @@ def test_the_copy_that_reaches_furthest_is_best(tmp_path: Path) -> None:
     best = best_copy(copies(*nodes))
     assert best.copy.node_id == 2
     assert best.reasons == ("it ends at offset 5 of epoch 2, further than every other",)
+    equal = best_copy(copies(nodes[1], shutil.copytree(nodes[1], tmp_path / "same")))
+    assert equal.reasons == ("it ends at offset 5 of epoch 2, as 1 other copy does",)
     (nodes[1] / "__cluster_metadata-0" / f"{0:020}.log").write_bytes(b"")
     assert best_copy(copies(*nodes)).copy.node_id == 3
 
