@@ -90,9 +90,6 @@ class LossAccount:
         which the high watermark may be newer than the log. It is an error after a clean stop, which leaves a complete
         log, and beside a running broker if consumers could read the lost offsets.
         """
-        is_cut_off = not self._is_clean_shutdown or found.location.topic == CLUSTER_METADATA_TOPIC
-        if found.code == "tail-torn" and is_cut_off:  # recovery cuts it off, with any magic
-            found = replace(found, severity=Severity.WARNING)
         for each in self._bounded(found):
             if each.lost_offsets is None or each.code not in _LOST_ENDS:
                 yield each

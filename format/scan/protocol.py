@@ -100,7 +100,7 @@ class LogUnit(msgspec.Struct, frozen=True):
     the state of the file when the work was planned, for a driver on another host; with None the file is taken as it is.
     ``end`` is the position at which reading ends, None for the end of the file. ``log_start_offset`` is the first
     offset that a broker serves of the partition, None if unknown. ``committed`` restricts the log to what a
-    read_committed consumer gets.
+    read_committed consumer gets. ``keeps_end``: after a clean stop a broker does not cut off an unreadable end.
     """
 
     path: Path
@@ -112,6 +112,7 @@ class LogUnit(msgspec.Struct, frozen=True):
     end: int | None = None
     log_start_offset: int | None = None
     committed: CommittedView | None = None
+    keeps_end: bool = False
 
     @property
     def is_last_segment(self) -> bool:

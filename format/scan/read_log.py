@@ -45,8 +45,8 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
         return finding(damage.code, where, f"{damage.reason}: {size}")
     lost = damage.lost_offsets or _lost_at_end(damage, log)
     code, severity = damage.code, None
-    if damage.is_cut and code == "log-framing-broken" and log.is_last_segment:
-        code, severity = "tail-torn", Severity.FATAL  # see LossAccount.counted
+    if damage.is_cut and code == "log-framing-broken" and log.is_last_segment:  # recovery cuts off any magic
+        code, severity = "tail-torn", Severity.FATAL if log.keeps_end else Severity.WARNING
     if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
         code = "log-truncated"
     cannot = "cannot" if damage.readable is None else "cannot otherwise"

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
 from format.io.session import map_near
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.node.log_dir import Checkpoints, Kind, with_checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition, Segment, location_of_directory, location_of_file, read_partition
@@ -139,13 +141,19 @@ def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOff
         return None
     location = partition.location(log, segment.base_offset)
     known_end = None if offsets is None else offsets.known_end
-    return LogUnit(log, location, segment, partition.next_base_offset(segment), known_end, end=segment.end)
+    next_base_offset, keeps_end = partition.next_base_offset(segment), _keeps_end(location, offsets)
+    return LogUnit(log, location, segment, next_base_offset, known_end, end=segment.end, keeps_end=keeps_end)
+
+
+def _keeps_end(location: Location, offsets: PartitionOffsets | None) -> bool:
+    """Whether a broker starts without a recovery of the log; the metadata log is recovered at every start."""
+    return offsets is not None and bool(offsets.is_clean_shutdown) and location.topic != CLUSTER_METADATA_TOPIC
 
 
 def _lone_log(target: Target) -> LogUnit:
     """The log at a path that is a file. Its directory is listed for its indexes and the next segment."""
     path, location = target.path, location_of_file(target.path)
-    segment = next_base_offset = known_end = log_start_offset = None
+    segment = next_base_offset = known_end = log_start_offset = offsets = None
     if target.kind is Kind.LOG and location.base_offset is not None:
         partition = target.surroundings.partition(path)
         at = bisect_left(partition.segments, location.base_offset, key=lambda each: each.base_offset)
@@ -155,4 +163,7 @@ def _lone_log(target: Target) -> LogUnit:
         with suppress(KafkaLogError):
             offsets = offsets_of(partition, target.surroundings.checkpoints(path.parent))
             log_start_offset, known_end = offsets.log_start_offset, offsets.known_end
-    return LogUnit(path, location, segment, next_base_offset, known_end, log_start_offset=log_start_offset)
+    keeps_end = _keeps_end(location, offsets)
+    return LogUnit(
+        path, location, segment, next_base_offset, known_end, log_start_offset=log_start_offset, keeps_end=keeps_end
+    )

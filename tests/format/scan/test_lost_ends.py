@@ -57,6 +57,22 @@ def partition(tmp_path: Path) -> Path:
     return tmp_path / "orders-0"
 
 
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_every_reader_judges_a_cut_off_end_of_an_unknown_magic_by_the_stop(
+    partition: Path, reader: str, is_clean: bool
+) -> None:
+    """Recovery cuts it off; after a clean stop a broker keeps it, and consumers fail on it."""
+    if is_clean:
+        (partition.parent / CLEAN_SHUTDOWN).touch()
+    end = bytearray(batch(27, [b"v" * 50])[:-10])
+    end[16] = 9
+    with (partition / f"{18:020d}.log").open("ab") as log:
+        log.write(end)
+    found = [each for each in READERS[reader](partition) if isinstance(each, Finding) and each.code == "tail-torn"]
+    assert [each.severity for each in found] == [Severity.FATAL if is_clean else Severity.WARNING]
+
+
 BATCH = len(batches(1)[0])
 BEFORE_OTHERS = {
     "cut in a batch": ({"cut": 7}, ("log-truncated", (15, 17))),
