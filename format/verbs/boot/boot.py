@@ -177,10 +177,20 @@ class _Start:
         steps += log_manager.unknown_directory_steps(logs, opened, image, node_id, is_whole=is_whole)
         is_later = terms.later is not None and self._metadata.path is not None
         earlier = self._metadata.image if is_later else None
-        steps += log_manager.missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
+        made = log_manager.missing_log_steps(logs, opened, image, node_id, is_whole=is_whole, earlier=earlier)
+        steps += map(self._of_failed_directory, made)
         unclean = {each.path for each in opened if not each.clean}
         steps = [log_manager.of_topic_made_anew(step, image, unclean) for step in steps]
         return [log_manager.with_other_replicas(step, image, node_id) for step in steps]
+
+    def _of_failed_directory(self, step: Step) -> Step:
+        """The step where a log directory fails as a log is made in it; a broker exits with that of the metadata log."""
+        if step.action is not Action.OFFLINE or step.path not in self._log_dirs:
+            return step
+        if step.path == self._metadata_dir and is_there(step.path / METADATA_PARTITION):
+            return replace(step, action=Action.REFUSE, reason=f"{step.reason}, and with it the metadata log")
+        self._result.failed_dirs.append(step.path)
+        return step
 
     def _failed_directories(self, opened: list[log_manager.LogDirState], offline: dict[Path, Step]) -> Iterator[Step]:
         """Steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""

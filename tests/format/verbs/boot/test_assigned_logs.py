@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -232,6 +233,21 @@ def test_a_topic_has_segments_that_are_too_small_for_the_release(
     result = boot(node.log_dirs, BootTerms(version=release, later=KnownMetadata(Path("/later"), image, None)))
     text = f"Invalid value {size} for configuration segment.bytes: Value must be at least 1048576"
     assert any(step.broker_message == text for step in result.having(Action.REFUSE)) == stops
+
+
+def test_a_directory_that_fails_for_one_log_serves_none(node: Node) -> None:
+    """4.3.1 stopped serving the whole directory where one log could not be made, and ended if it was the first."""
+    second = node.second()
+    (second / "t-0").touch()
+    terms = BootTerms(later=KnownMetadata(Path("/later"), image_of(["bbbbbbbbbbbbbbbbbbbbbQ"]), None))
+    assert f"does not serve the log directory {second}" in sentence(boot(node.log_dirs, terms), terms)
+    own = re.search("(?m)^directory.id=(.*)$", node.meta())
+    assert own is not None
+    (node.first / "t-0").touch()
+    terms = BootTerms(later=KnownMetadata(Path("/later"), image_of([own[1]]), None))
+    (refusal,) = boot(node.log_dirs, terms).having(Action.REFUSE)
+    assert refusal.broker_message == f"Error while creating log for t-0 in dir {node.first}"
+    assert refusal.reason.endswith("and with it the metadata log")
 
 
 def test_a_node_that_went_back_to_zookeeper_has_an_old_metadata_log(node: Node) -> None:
