@@ -34,6 +34,11 @@ def _topic_record(name: str, topic_id: str | None = None) -> bytes:
     return _record(_TOPIC, MESSAGES["TopicRecord"], 0, {"name": name, "topicId": topic_id or topic_id_of(name)})
 
 
+def removal_of(topic: str) -> bytes:
+    """The value of a record that deletes a topic."""
+    return _record(9, MESSAGES["RemoveTopicRecord"], 0, {"topicId": topic_id_of(topic)})
+
+
 def write_node(log_dir: Path, node_id: int, cluster_id: str = "cluster-a", directory: str | None = None) -> Path:
     """The meta.properties of a log directory; ``directory`` is the name from which its id is made."""
     log_dir.mkdir(parents=True, exist_ok=True)

@@ -81,6 +81,10 @@ class PartitionState(msgspec.Struct, frozen=True):
         return self.directories[self.replicas.index(node_id)]
 
 
+#: Said of a stray log whose topic the metadata has deleted, as when a broker is killed just then.
+DELETED = "the topic of that id was deleted"
+
+
 class ClusterImage(msgspec.Struct):
     """The state after the records applied so far.
 

@@ -26,7 +26,7 @@ from format.io.session import entries_of, is_there
 from format.kafka_uuid import is_reserved
 from format.limits import Limits
 from format.node.log_dir import TopicPartition
-from format.state.cluster_image import ClusterImage
+from format.state.cluster_image import DELETED, ClusterImage
 from format.verbs.boot.broker_files import (
     PartitionFiles,
     exists,
@@ -350,6 +350,8 @@ def _why_stray(found: FoundLog, image: ClusterImage | None, node_id: int | None)
         if here == found.topic_id:
             return f"the topic {found.name.topic} has no partition {found.name.partition} in the metadata log"
         known = f"; the topic {found.name.topic} has the id {here}" if here else ""
+        if found.topic_id in image.removed_topics:
+            known = f": {DELETED}{known}"
         return f"the metadata log has no partition {found.name.partition} of the topic id {found.topic_id}{known}"
     if node_id is not None and node_id not in state.replicas:
         return f"its replicas are on {', '.join(map(str, state.replicas))}, not on node {node_id}"

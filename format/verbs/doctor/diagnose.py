@@ -14,6 +14,7 @@ from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
 from format.scan.selected_logs import log_of_segment
+from format.state.cluster_image import DELETED
 from format.timestamps import iso_time
 from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
 from format.verbs.doctor import cluster, usage
@@ -378,11 +379,14 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         known = None if image is None or each.topic is None else image.topic_id(each.topic)
         if known is not None and each.topic_id not in (None, known):
             which += f"; there {each.topic} has the id {known}"
+        is_deleted = image is not None and each.topic_id in image.removed_topics
+        which += f"; {DELETED}" if is_deleted else ""
         by = ", ".join(filter(None, (evidence.context.source_words, which)))
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')}{f' ({by})' if by else ''}. A broker "
         words += "does not serve it." if each.mark == "stray" else "renames it to -stray and does not serve it."
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, each.path),
-                    weight=each.size_bytes or 0, node=evidence.node_of(each.path))  # fmt: skip
+                    graded=Severity.WARNING if is_deleted else None, weight=each.size_bytes or 0,
+                    node=evidence.node_of(each.path))  # fmt: skip
     for path, whose in evidence.foreign.items():
         file = f"{path}/{layout.META_PROPERTIES}"
         words = f"The log directory is of another cluster: its cluster.id is not that of {whose}."

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from format.findings import Severity
 from format.limits import DEFAULT_LIMITS
 from format.state.cluster_image import TOPIC_RESOURCE, ClusterImage, PartitionState
 from format.verbs.boot import boot as boot_module
@@ -233,6 +234,21 @@ def test_a_topic_has_segments_that_are_too_small_for_the_release(
     result = boot(node.log_dirs, BootTerms(version=release, later=KnownMetadata(Path("/later"), image, None)))
     text = f"Invalid value {size} for configuration segment.bytes: Value must be at least 1048576"
     assert any(step.broker_message == text for step in result.having(Action.REFUSE)) == stops
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_log_of_a_topic_that_was_deleted_is_no_damage(
+    node: Node, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    """4.3.1 was killed just after a deletion: the directory has its name still, and becomes a stray."""
+    node.partition("t-0").mkdir()
+    (node.partition("t-0") / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER_ID}\n")
+    image = ClusterImage(removed_topics={OTHER_ID: "t"} if is_deleted else {})
+    monkeypatch.setattr(boot_module.quorum, "load_metadata", lambda *_: LoadedMetadata(image))
+    (stray,) = (each for each in refusal_findings(node.first, DEFAULT_LIMITS) if each.code == "replica-stray")
+    assert stray.severity is (Severity.WARNING if is_deleted else Severity.ERROR)
+    assert ("the topic of that id was deleted" in stray.message) == is_deleted
+    assert ("delete the directory when" in stray.next_step) == is_deleted
 
 
 def test_a_directory_that_fails_for_one_log_serves_none(node: Node) -> None:

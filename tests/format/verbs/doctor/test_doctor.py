@@ -17,7 +17,7 @@ from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
-from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_voters
+from tests.metadata_logs import removal_of, topic_id_of, write_metadata_log, write_node, write_voters
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
 
@@ -426,6 +426,20 @@ def test_directory_that_is_marked_as_stray_needs_no_metadata(tmp_path: Path) -> 
     made = node(tmp_path / "node-1", {f"orders-0.{'0' * 32}-stray": SOUND})
     [found] = [each for each in diagnoses(made) if each.code == "directory-stray"]
     assert found.sentence.endswith("not assigned to this broker when it started. A broker does not serve it.")
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_stray_of_a_deleted_topic_is_no_error(tmp_path: Path, is_deleted: bool) -> None:
+    one = write_node(tmp_path / "node-1", 1)
+    log = write_metadata_log(one, extra_topics=3) / f"{0:020d}.log"
+    if is_deleted:
+        log.write_bytes(log.read_bytes() + batch(5, [removal_of("orders")], key=None, leader_epoch=1))
+    name = f"orders-0.{'0' * 32}-stray"
+    two = node(tmp_path / "node-2", {name: SOUND}, node_id=2, cluster_id="cluster-a")
+    (two / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+    [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
+    assert found.severity is (Severity.WARNING if is_deleted else Severity.ERROR)
+    assert ("the topic of that id was deleted" in found.sentence) == is_deleted
 
 
 def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
