@@ -59,13 +59,15 @@ class OffsetIndexCheck:
         position, base, last = table.position, table.base_offset, table.last_offset
         self._last_offset = max(self._last_offset, int(last.max()))
         self._end_position = max(self._end_position, int(table.end_position[-1]))
-        before = np.searchsorted(position, self._positions) - 1
-        self._is_inside |= (before >= 0) & (table.end_position[np.maximum(before, 0)] > self._positions)
-        at = np.minimum(np.searchsorted(position, self._positions), len(table) - 1)
-        hit = position[at] == self._positions
-        self._is_seen |= hit
-        self._low[hit] = base[at[hit]]
-        self._is_exact |= are_among(self._offsets, last) | are_among(self._offsets, base)
+        here = np.flatnonzero((self._positions >= position[0]) & (self._positions < table.end_position[-1]))
+        at = np.searchsorted(position, self._positions[here], "right") - 1
+        is_hit = position[at] == self._positions[here]
+        self._is_inside[here] |= ~is_hit & (table.end_position[at] > self._positions[here])
+        self._is_seen[here] |= is_hit
+        self._low[here[is_hit]] = base[at[is_hit]]
+        least, most = min(base.min(), last.min()), max(base.max(), last.max())
+        here = np.flatnonzero((self._offsets >= least) & (self._offsets <= most))
+        self._is_exact[here] |= are_among(self._offsets[here], last) | are_among(self._offsets[here], base)
 
     def findings(
         self,
@@ -167,15 +169,16 @@ class TimeIndexCheck:
         last = np.maximum.accumulate(table.last_offset)
         largest = np.maximum.accumulate(table.max_timestamp)
         before = np.concatenate(([self._largest], np.maximum(largest, self._largest)[:-1]))
-        at = np.searchsorted(last, self._offsets)
-        inside = at < len(table)
-        rows = np.minimum(at, len(table) - 1)
-        inside &= ~self._is_seen & (table.base_offset[rows] <= self._offsets)
-        self._is_seen |= inside
-        self._before[inside] = before[rows[inside]]
-        self._of_batch[inside] = table.max_timestamp[rows[inside]]
+        is_here = ~self._is_seen & (self._offsets >= table.base_offset.min()) & (self._offsets <= last[-1])
+        here = np.flatnonzero(is_here)
+        rows = np.searchsorted(last, self._offsets[here])
+        is_inside = table.base_offset[rows] <= self._offsets[here]
+        here, rows = here[is_inside], rows[is_inside]
+        self._is_seen[here] = True
+        self._before[here] = before[rows]
+        self._of_batch[here] = table.max_timestamp[rows]
         past_v0 = np.logical_or.accumulate(table.magic == 0) | self._has_v0
-        self._is_past_v0[inside] = past_v0[rows[inside]]
+        self._is_past_v0[here] = past_v0[rows]
         self._has_v0 = bool(past_v0[-1])
         self._largest = max(self._largest, int(largest[-1]))
         self._last_offset = max(self._last_offset, int(last[-1]))
