@@ -493,6 +493,8 @@ class ReplicaLog:
             chunk = other.chunk
             if other is self or chunk is None or chunk.buffer is None or not other.is_plain:
                 continue
+            if any(each is chunk for _, each in found):
+                continue  # the two share it
             if other.replica_segment_base == opened.segment.base_offset:
                 row = int(np.searchsorted(chunk.headers.position, opened.position))
                 if row < len(chunk.headers) and int(chunk.headers.position[row]) == opened.position:
