@@ -22,7 +22,15 @@ except ModuleNotFoundError:
 from format.errors import KafkaLogError
 from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema
 from spark_jobs.stream_reader import KafkaLogStreamReader, RefusedStream
-from spark_jobs.view_options import LATEST, OPTIONS, VIEW_NAMES, BadOption, ReadOptions, parse_options
+from spark_jobs.view_options import (
+    LATEST,
+    OPTIONS,
+    VIEW_NAMES,
+    BadOption,
+    ReadOptions,
+    parse_options,
+    without_traceback,
+)
 from spark_jobs.view_reader import KafkaLogReader
 
 if TYPE_CHECKING:
@@ -40,10 +48,12 @@ class KafkaLogDataSource(DataSource):
         """The name for ``format``."""
         return "kafkalog"
 
+    @without_traceback
     def schema(self) -> str:
         """The view's columns."""
         return _schemas(parse_options(self.options))[0]
 
+    @without_traceback
     def reader(self, schema: StructType) -> KafkaLogReader:
         """A reader for the view; a schema that the user gave must be the view's."""
         options = parse_options(self.options)

@@ -31,7 +31,7 @@ from format.verbs.groups.replicas import log_end_of
 from format.wording import listed
 from spark_jobs import planning
 from spark_jobs.log_views import ServedLog
-from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths
+from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths, without_traceback
 from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share, served
 
 #: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
@@ -144,6 +144,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         self._ends: dict[str, tuple[str, int, int | None]] = {}
         self._last: StreamOffset = {}
 
+    @without_traceback
     def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
         """The offset at which a new query begins: of the first records in the logs, unless an option sets it.
 
@@ -162,6 +163,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         self._last = in_order(begun)
         return self._last
 
+    @without_traceback
     def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
         """The ends of all partitions, never before ``start``. Spark before 4.2 passes neither start nor limit."""
         most = None if start is None else getattr(limit, "max_rows", None)
@@ -175,6 +177,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         most = self._options.max_offsets
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
+    @without_traceback
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """The tasks that read the records between two offsets. Raises DataLost where some of them are gone."""
         log_dirs: dict[str, int | None] = {}

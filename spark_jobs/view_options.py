@@ -7,16 +7,17 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import msgspec
 
 from format import layout
 from format.decoding.plain import KINDS
 from format.decoding.schemas import SchemaOf, schema_of_topic
-from format.errors import InputError, UnreadableFile
+from format.errors import InputError, KafkaLogError, UnreadableFile
 from format.io.session import entries_of, is_remote, is_there
 from format.io.source import os_reason
 from format.location import Location
@@ -25,6 +26,8 @@ from format.scan.selection import Selection
 from format.wording import did_you_mean, listed
 from spark_jobs.planning import path_of
 
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
 _PATTERN = re.compile(r"[*?\[{]")
 _PATTERN_OF_ADDRESS = re.compile(r"[*\[{]")  # the query of an address begins with a question mark
@@ -75,6 +78,20 @@ _OF_TABLE = "option."
 
 class BadOption(InputError):
     """An option of the data source that is unknown, or has an invalid value."""
+
+
+def without_traceback(call: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """A function that Spark calls, whose KafkaLogErrors have lost their tracebacks: Spark prints these with them."""
+
+    @wraps(call)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
+        try:
+            return call(*args, **kwargs)
+        except KafkaLogError as error:
+            reason = error
+        raise reason.with_traceback(None) from None
+
+    return run
 
 
 class ReadOptions(msgspec.Struct, frozen=True):

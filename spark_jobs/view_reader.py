@@ -55,7 +55,7 @@ from format.wording import did_you_mean
 from spark_jobs import log_views, planning
 from spark_jobs.log_views import ServedLog
 from spark_jobs.schemas import BROKER_ID, OFFSETS, fitted
-from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths
+from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths, without_traceback
 
 _ROWS_IN_A_BATCH = 10_000
 _FINDINGS_IN_A_BATCH = 500
@@ -341,6 +341,7 @@ class KafkaLogReader(DataSourceReader):
         self._dropped: Counter[str] = Counter()
         self._decoding = decoding_of(options)
 
+    @without_traceback
     def partitions(self) -> list[InputPartition]:
         """The tasks. Where there are none, one that does nothing, as Spark gives an empty list another meaning."""
         planned, query = self.planned(os.cpu_count() or 2)

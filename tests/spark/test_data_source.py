@@ -8,6 +8,7 @@ import json
 import shutil
 import struct
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,10 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+from pyspark.sql.types import LongType, StructField, StructType
+
 from format.columns import BATCH, FINDING, SEGMENT, TRANSACTION, RowSchema
+from format.errors import KafkaLogError
 from format.findings import Severity
 from format.log.batch_chunk import BatchRange
 from format.log.walker import batch_chunks
@@ -543,3 +547,16 @@ def test_the_size_of_a_range_has_a_unit() -> None:
     for wrong in ("8 miles", "-1", "0", "1.5MiB"):
         with pytest.raises(BadOption, match="such as 8388608 or 8MiB"):
             parse_options({"path": "/x", "rangeBytes": wrong})
+
+
+def test_what_cannot_be_read_is_said_in_few_lines(tmp_path: Path) -> None:
+    """Spark puts the whole traceback before the message."""
+    options = {"path": str(tmp_path / "nothing")}
+    reader = KafkaLogDataSource(options).reader(StructType([StructField("offset", LongType())]))
+    with pytest.raises(KafkaLogError, match="no such file or directory") as missing:
+        reader.partitions()
+    with pytest.raises(BadOption, match="there is no option veiw") as unknown:
+        KafkaLogDataSource({**options, "veiw": "batches"}).schema()
+    for caught in (missing, unknown):
+        lines = "".join(traceback.format_exception(caught.value)).splitlines()
+        assert sum(" File " in line for line in lines) == 2  # this test, and the call
