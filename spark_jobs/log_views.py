@@ -272,7 +272,7 @@ def _kafka_headers(table: RecordTable, kind: pa.DataType) -> pa.Array:
 def _damage_rows(found: list[Finding], column: str, schema: pa.Schema) -> pa.RecordBatch:
     def values(name: str) -> list[Any]:
         if name == column:
-            return [f"{each.code}: {each.location}: {each.message}" for each in found]
+            return [arrow_columns.escaped(f"{each.code}: {each.location}: {each.message}") for each in found]
         place = {"topic": "topic", "partition": "partition", "offset": "offset"}.get(name)
         return [None if place is None else getattr(each.location, place) for each in found]
 

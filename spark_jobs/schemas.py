@@ -24,7 +24,7 @@ from format.columns import (
     Column,
     RowSchema,
 )
-from format.rows.arrow_columns import arrow_schema
+from format.rows.arrow_columns import arrow_schema, escaped
 from format.rows.index_entries import INDEX_ENTRY
 
 #: The broker of a row, as reports of several brokers can be in one directory.
@@ -127,6 +127,11 @@ def _range(text: str) -> dict[str, int]:
     return {"first": first, "last": last}
 
 
+def _cause(text: str) -> dict[str, Any]:
+    cause: dict[str, Any] = json.loads(text)
+    return {**cause, "path": cause["path"] and escaped(cause["path"])}
+
+
 _TIME = pa.timestamp("us", "UTC")
 _CODEC = pa.struct([pa.field("codec", pa.string()), pa.field("batch_count", pa.int64())])
 _RANGE = pa.struct([pa.field("first", pa.int64()), pa.field("last", pa.int64())])
@@ -145,7 +150,7 @@ _VIEW_TYPES: dict[str, tuple[str, pa.DataType, Callable[[str], Any] | None]] = {
     "codecs": ("ARRAY<STRUCT<codec: STRING, batch_count: BIGINT>>", pa.list_(_CODEC), _codecs),
     "notes": ("ARRAY<STRING>", pa.list_(pa.string()), lambda text: text.split("; ")),
     "lost_offsets": ("STRUCT<first: BIGINT, last: BIGINT>", _RANGE, _range),
-    "caused_by": ("STRUCT<code: STRING, path: STRING, position: BIGINT, offset: BIGINT>", _CAUSE, json.loads),
+    "caused_by": ("STRUCT<code: STRING, path: STRING, position: BIGINT, offset: BIGINT>", _CAUSE, _cause),
 }
 #: The type of each column in Spark, by name, and its Arrow field.
 ViewColumns = dict[str, tuple[str, pa.Field]]

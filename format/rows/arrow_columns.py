@@ -150,10 +150,15 @@ def names(numbers: NDArray[Any], words: Sequence[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string())).cast(pa.string())
 
 
+def escaped(text: str) -> str:
+    """A text whose bytes that are not UTF-8 are escaped."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def constant(value: Any, count: int, column_type: str) -> pa.Array:
-    """The same value in every row, or nulls."""
+    """The same value in every row, or nulls. Text that is not UTF-8 is escaped."""
     kind = ARROW_TYPES[column_type]
-    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
+    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(_cell(value, column_type), kind), count)
 
 
 def _mask(is_null: BoolColumn | None) -> BoolColumn | None:
@@ -238,7 +243,7 @@ def _cell(value: Any, column_type: str) -> Any:
     if column_type == "any":
         return json.dumps(value, default=str)
     if column_type == "string":  # the name of a file may have bytes that are not UTF-8
-        return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+        return escaped(str(value))
     if column_type == "headers":
         return [{"key": key, "value": header_value} for key, header_value in value]
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib
 import json
+import os
 import shutil
 import struct
 import sys
@@ -33,8 +34,8 @@ from format.verbs.txns.txns import Transactions, TransactionTerms, ended_rows, o
 from format.verbs.verify.verify import verify
 from spark_jobs import log_views
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
-from spark_jobs.schemas import INDEX_ENTRY
-from spark_jobs.view_options import OPTIONS, BadOption, parse_options
+from spark_jobs.schemas import INDEX_ENTRY, columns_of_view
+from spark_jobs.view_options import OPTIONS, VIEW_NAMES, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.decoded_node import SCHEMAS, VALUES, order, write_node
@@ -560,3 +561,20 @@ def test_what_cannot_be_read_is_said_in_few_lines(tmp_path: Path) -> None:
     for caught in (missing, unknown):
         lines = "".join(traceback.format_exception(caught.value)).splitlines()
         assert sum(" File " in line for line in lines) == 2  # this test, and the call
+
+
+def test_a_path_that_is_not_utf_8_is_escaped(tmp_path: Path) -> None:
+    """In every view: the names of directories may have any bytes."""
+    place = tmp_path / os.fsdecode(b"caf\xe9")
+    log = write_segment(place / "t-0", 0, [*batches(3), b"torn" * 20])
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", 1, 100))
+    for view in VIEW_NAMES:
+        columns = columns_of_view(view, "damage" if view == "records" else None)
+        options = {"path": str(place), "view": view, "columns": ",".join(columns)}
+        if view == "records":
+            options["columnNameOfCorruptRecord"] = "damage"
+        parsed = parse_options(options)
+        reader = KafkaLogReader(parsed, _schemas(parsed)[1])
+        rows = [row for share in reader.partitions() for batch in reader.read(share) for row in batch.to_pylist()]
+        assert rows or view == "transactions", view
+        assert not rows or "caf\\udce9" in repr(rows).replace("\\\\", "\\"), view

@@ -113,6 +113,7 @@ def test_findings_become_rows_and_odd_names_become_text() -> None:
     assert list(got) == list(FINDING.names)
     assert (got["path"], got["expected"], got["actual"], got["lost_offsets"]) == ("/x/\\udcff", "[1]", None, "[1, 2]")
     assert arrow_columns.findings_batch([]).num_rows == 0
+    assert arrow_columns.constant("/x/\udcff", 2, "string").to_pylist() == ["/x/\\udcff"] * 2
 
 
 def test_every_schema_has_an_arrow_schema() -> None:
