@@ -59,6 +59,10 @@ class KafkaLogDataSource(DataSource):
         options = parse_options(self.options)
         if LATEST in options.starting.values():
             raise BadOption("startingOffsets is latest: that is for readStream")
+        if options.max_offsets is not None:
+            raise BadOption("maxOffsetsPerTrigger is for readStream: use startingOffsets and endingOffsets")
+        if not options.fails_on_loss:
+            raise BadOption("failOnDataLoss is for readStream: use ignoreMissingFiles")
         if options.view != "records" and (options.reads_below_log_start or options.reads_to_log_end):
             raise BadOption(f"the view {options.view} has all that is there: leave out includeBelowLogStart and upTo")
         if options.view == "findings" and options.starting:

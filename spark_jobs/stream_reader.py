@@ -132,6 +132,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             raise BadOption(f"readStream reads the views {listed(_STREAMED)}, not the view {options.view}")
         if options.ending:
             raise BadOption("a stream has no endingOffsets")
+        if options.ignore_missing:
+            raise BadOption("a stream has failOnDataLoss=false in place of ignoreMissingFiles")
         if options.is_committed:
             what = "the last stable offset is known only after all headers of a log are read, at each trigger anew"
             raise BadOption(f"a stream reads with isolationLevel=read_uncommitted: {what}")
@@ -267,7 +269,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             return
         for log in every_log_of(partition):
             base_offset = log.location.base_offset or 0
-            if not selection.excludes_segment(base_offset, log.next_base_offset):
+            if self._options.wants(log.location) and not selection.excludes_segment(base_offset, log.next_base_offset):
                 yield replace(served(log, base_offset, begin, to), is_increment=True)
 
     def _cut(self, log: ServedLog) -> tuple[ServedLog, ...]:

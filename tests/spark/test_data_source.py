@@ -550,6 +550,13 @@ def test_the_size_of_a_range_has_a_unit() -> None:
             parse_options({"path": "/x", "rangeBytes": wrong})
 
 
+@pytest.mark.parametrize("option", ["maxOffsetsPerTrigger", "failOnDataLoss"])
+def test_what_is_for_streams_is_refused(option: str) -> None:
+    options = {"path": "x", option: "1" if option.startswith("max") else "false"}
+    with pytest.raises(BadOption, match=f"{option} is for readStream: use "):
+        KafkaLogDataSource(options).reader(StructType([StructField("offset", LongType())]))
+
+
 def test_what_cannot_be_read_is_said_in_few_lines(tmp_path: Path) -> None:
     """Spark puts the whole traceback before the message."""
     options = {"path": str(tmp_path / "nothing")}

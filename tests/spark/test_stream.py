@@ -77,6 +77,16 @@ def test_what_is_appended_is_read_once(tmp_path: Path) -> None:
     assert _offsets(_reader(tmp_path, rangeBytes="300"), first, second) == _offsets(again, first, second)
 
 
+def test_only_files_of_some_names_are_read(tmp_path: Path) -> None:
+    for number in (0, 30, 60):
+        _append(tmp_path / "t-0", number, number, 10)
+    reader = _reader(tmp_path, pathGlobFilter="*30.log")
+    begin = reader.initialOffset()
+    assert _offsets(reader, begin, reader.latestOffset(begin, None)) == _all("t", 0, 30, 60)
+    with pytest.raises(BadOption, match="a stream has failOnDataLoss=false in place of ignoreMissingFiles"):
+        _reader(tmp_path, ignoreMissingFiles="true")
+
+
 def test_the_columns_have_the_names_of_the_schema(tmp_path: Path) -> None:
     _append(tmp_path / "t-0", 0, 0, 3)
     source = KafkaLogDataSource({"path": str(tmp_path)})
