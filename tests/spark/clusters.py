@@ -1,7 +1,8 @@
-"""Masters on this machine: a standalone master with two workers, and a Spark Connect server."""
+"""Masters on this machine: a standalone master with two workers, a Spark Connect server, and a store for logs."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -142,3 +143,34 @@ def connect_server(place: Path) -> Iterator[str]:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
         process.wait(60)
+
+
+@contextmanager
+def store_server() -> Iterator[dict[str, str]]:
+    """A server that speaks S3, with a bucket called logs; the environment of what reads it."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    environment = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"}
+    environment |= {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_REGION": "us-east-1"}
+    try:
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        client = boto3.client("s3", region_name="us-east-1", endpoint_url=environment["AWS_ENDPOINT_URL"], **keys)
+        client.create_bucket(Bucket="logs")
+        yield environment
+    finally:
+        server.stop()
+
+
+def upload(directory: Path, name: str) -> str:
+    """Put the files below a directory into the bucket of the environment's store, and return their address there."""
+    import boto3
+
+    client = boto3.client("s3", region_name="us-east-1", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+    for path in filter(Path.is_file, directory.rglob("*")):
+        client.put_object(Bucket="logs", Key=f"{name}/{path.relative_to(directory)}", Body=path.read_bytes())
+    return f"s3://logs/{name}"
