@@ -128,15 +128,21 @@ def processor_count() -> int:
 
 
 def map_in_threads(
-    call: Callable[[ItemT], ValueT], items: Iterable[ItemT], count: int = CALLS_AT_ONCE
+    call: Callable[[ItemT], ValueT],
+    items: Iterable[ItemT],
+    count: int = CALLS_AT_ONCE,
+    ahead: Callable[[], int] | None = None,
 ) -> Iterator[ValueT]:
-    """The results of a call for each item, in order. The calls for the next items run already, ``count`` at once."""
+    """The results of a call for each item, in order. The calls for the next items run already, ``count`` at once.
+
+    ``ahead`` says for how many items calls may run or have results that wait, as many as run at once without it.
+    """
     threads = ThreadPoolExecutor(count, "near")
     try:
         waiting: deque[Future[ValueT]] = deque()
         for item in items:
             waiting.append(threads.submit(call, item))
-            if len(waiting) > count:
+            while len(waiting) > (count if ahead is None else ahead()):
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

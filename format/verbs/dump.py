@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -53,8 +54,11 @@ _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 _Item = TypeVar("_Item", RowBlock | Finding, RowBlock | Finding | CaughtUp)
 _MOST_NAMED = 4
-#: The bytes of Arrow that a thread makes of a chunk before they are asked for.
-_AHEAD_BYTES = 8 * MIB
+#: The bytes of Arrow that a thread makes of a chunk before they are asked for, and those of all chunks above which no
+#: more chunks are begun than there are threads.
+_AHEAD_BYTES, _HELD_BYTES = 8 * MIB, 32 * MIB
+#: The most chunks that are begun; while whoever asks is busy with many small batches, the threads must not wait.
+_MOST_AHEAD = 32
 #: Of batches that are larger when decompressed, several at once take too much memory.
 _LARGE_BYTES = 32 * MIB
 #: What makes the blocks of a chunk when it is called.
@@ -212,7 +216,9 @@ def dumped_batches(
             yield from _made(item, make)
         return
     parts = scan_logs(_LaterScan(terms), logs_below(target, terms.selection, terms.limits), advance=advance)
-    for first, rest in map_in_threads(_Ahead(make).begun, _with_error(parts), count):
+    ahead = _Ahead(make, count)
+    for first, rest in map_in_threads(ahead.begun, _with_error(parts), count, ahead.most):
+        ahead.take(first)
         yield from first
         yield from rest
 
@@ -224,11 +230,21 @@ def _made(
 
 
 class _Ahead:
-    """The making of Arrow in threads, before it is asked for. Once a batch was large, nothing is begun any more."""
+    """The making of Arrow in threads, before it is asked for, of one more chunk after each, as a limit may need few.
 
-    def __init__(self, make: Callable[[RowBlock], Iterable[pa.RecordBatch]]) -> None:
+    Once a batch was large, nothing is begun any more.
+    """
+
+    def __init__(self, make: Callable[[RowBlock], Iterable[pa.RecordBatch]], count: int) -> None:
         self._make = make
         self._has_large = False
+        self._least = self._most = count
+        self._held_bytes = 0
+        self._lock = Lock()
+
+    def most(self) -> int:
+        """How many chunks may be begun."""
+        return self._least if self._held_bytes > _HELD_BYTES else self._most
 
     def begun(
         self, part: _Later | Finding | KafkaLogError
@@ -239,19 +255,33 @@ class _Ahead:
         made = self._made(part)
         first: list[pa.RecordBatch | Finding] = []
         size_bytes = 0
-        while size_bytes < _AHEAD_BYTES and not self._has_large:
+        while size_bytes < _AHEAD_BYTES and self._held_bytes <= 2 * _HELD_BYTES and not self._has_large:
             each = next(made, None)
             if each is None:
                 break
             first.append(each)
-            size_bytes += 0 if isinstance(each, Finding) else each.nbytes
+            size_bytes += _size_of(each)
+            self._hold(_size_of(each))
         return first, made
+
+    def take(self, first: list[pa.RecordBatch | Finding]) -> None:
+        """These batches are taken by whoever asks."""
+        self._hold(-sum(map(_size_of, first)))
+        self._most = min(self._most + 1, _MOST_AHEAD)
+
+    def _hold(self, size_bytes: int) -> None:
+        with self._lock:
+            self._held_bytes += size_bytes
 
     def _made(self, part: _Later | Finding) -> Iterator[pa.RecordBatch | Finding]:
         for item in (part,) if isinstance(part, Finding) else part():
             if isinstance(item, RowBlock) and len(item.record_table.buffer) > _LARGE_BYTES:
                 self._has_large = True
             yield from _made(item, self._make)
+
+
+def _size_of(item: pa.RecordBatch | Finding) -> int:
+    return 0 if isinstance(item, Finding) else int(item.nbytes)
 
 
 def _with_error(parts: Iterator[_Later | Finding]) -> Iterator[_Later | Finding | KafkaLogError]:
