@@ -283,3 +283,51 @@ def test_every_flip_of_every_byte_raises_nothing() -> None:
                 if position >= 17 and len(log) - position > 1:
                     resealed = bytearray(reseal(broken))
                     read(bytes(resealed) + b"".join(batches(2, 100)))
+
+
+# -- keys alone ----------------------------------------------------------------------------------------------
+
+
+def keys_and_problems(log: bytes, *, keys_only: bool) -> tuple[list[tuple[object, ...]], list[tuple[int, str, str]]]:
+    found = tables(log, keys_only=keys_only)
+    columns = ("batch", "offset", "timestamp", "attributes", "size_bytes")
+    return [
+        (*(int(getattr(table, name)[row]) for name in columns), table.key(row))
+        for table in found
+        for row in range(len(table))
+    ], [(each.batch, each.error.code, str(each.error)) for table in found for each in table.problems]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    "smaller", [{}, {"MOST_ROWS": 4}, {"_MOST_KEY_BYTES": 60}, {"_PORTION_BYTES": 60, "_MOST_KEY_BYTES": 60}]
+)
+def test_keys_read_alone_are_those_of_whole_records(
+    codec: int, smaller: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [b"k", None, b"", b"longer" * 5]
+    sound = [
+        encode_record(NewRecord(number, number, key, b"v" * 9, ((b"h", None),))) for number, key in enumerate(keys)
+    ]
+    of_many = [encode_record(NewRecord(number, 0, b"key %d" % number, None)) for number in range(9)]
+    hostile = [
+        (BatchHeader(0, 3, 3), sound),
+        (BatchHeader(0, 3, 5), sound),
+        (BatchHeader(0, 3, 2**31 - 1), sound),
+        (BatchHeader(0, 3, -1), sound),
+        (BatchHeader(0, 3, 4), [*sound, b"left"]),
+        *((BatchHeader(0, 4, 5), [*sound, damage]) for damage in DAMAGE.values()),
+    ]
+    garbage = seal_batch(BatchHeader(0, 3, 4), b"no codec's bytes", codec=codec)
+    mixed = [batch(0, codec=other) for other in CODECS] + [wrapper(1, 0)]
+    log = b"".join(
+        [encode_batch(BatchHeader(0, 3, 4), b"".join(sound), codec=codec)]
+        + [encode_batch(BatchHeader(0, 8, 9), b"".join(of_many), codec=codec), garbage]
+        + [encode_batch(header, b"".join(records), codec=codec) for header, records in hostile]
+        + [encode_batch(BatchHeader(0, 3, 4), b"".join(sound), codec=codec), *mixed]
+    )
+    for name, value in smaller.items():
+        monkeypatch.setattr(f"format.log.read_records.{name}", value)
+    whole = keys_and_problems(log, keys_only=False)
+    assert len(whole[0]) > 100 and len(whole[1]) > 20
+    assert keys_and_problems(log, keys_only=True) == whole
