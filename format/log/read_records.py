@@ -460,21 +460,31 @@ def _v2_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Loca
     part_ends = [0]
     problems: list[RecordProblem] = []
     first = 0
+
+    def joined_tables(last: int) -> Iterator[RecordTable]:
+        """The records of the batches in ``joined``, all before this one."""
+        nonlocal joined, part_ends, problems, first
+        edges, rows, known = np.array(part_ends, np.int64), slice(first, last), problems
+        content, joined = memoryview(joined), bytearray()
+        part_ends, first, problems = [0], last, []
+        spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), content, edges[:-1], edges[1:], where)
+        yield from spans.tables(known)
+
     for number, part, problem in _parts(chunk, group, table, limits, where):
+        is_large = len(part) >= _PORTION_BYTES and isinstance(part, bytes)
+        if is_large and joined:
+            yield from joined_tables(number)
         problems += problem
-        if not joined and len(part) >= _PORTION_BYTES and isinstance(part, bytes):
-            joined = part  # large, and not copied
+        if is_large:
+            joined = bytes(part)  # not copied
         else:
             joined += part
+        del part  # before more is decompressed
         part_ends.append(len(joined))
-        if len(joined) < _PORTION_BYTES and number + 1 < len(table):
-            continue
-        edges, rows = np.array(part_ends, np.int64), slice(first, number + 1)
-        content, joined, part = memoryview(joined), bytearray(), b""
-        spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), content, edges[:-1], edges[1:], where)
-        yield from spans.tables(problems)
-        part_ends, first, problems = [0], number + 1, []
-        del content, spans  # before more is decompressed
+        if len(joined) >= _PORTION_BYTES:
+            yield from joined_tables(number + 1)
+    if len(part_ends) > 1:
+        yield from joined_tables(len(table))
 
 
 def _edges(chunk: BatchChunk, table: BatchTable) -> tuple[Int64Column, Int64Column]:

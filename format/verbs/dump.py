@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from format.checks.records import reading_findings
 from format.columns import DECODED_NAMES, RowSchema, record_schema
 from format.decoding.decoder import Decoding
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, LimitExceeded
 from format.findings import Finding
 from format.io.store import map_in_threads, processor_count
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -61,8 +61,9 @@ _AHEAD_BYTES, _HELD_BYTES = 8 * MIB, 32 * MIB
 _MOST_AHEAD = 32
 #: Of batches that are larger when decompressed, several at once take too much memory.
 _LARGE_BYTES = 32 * MIB
-#: What makes the blocks of a chunk when it is called.
-_Later = Callable[[], Iterator[RowBlock | Finding]]
+#: What makes the blocks of a chunk when it is called, within a limit for the bytes of a decompressed batch.
+_Later = Callable[[int], Iterator[RowBlock | Finding]]
+_NO_LIMIT = 2**63 - 1
 
 
 class DumpTerms(msgspec.Struct, frozen=True):
@@ -173,7 +174,12 @@ class _LaterScan(msgspec.Struct, frozen=True):
     def parts(self, opened: OpenedRange) -> Iterator[_Later | Finding]:
         """What makes the blocks of each chunk of a range, and findings."""
         for item in selected_chunks(opened, self.needs):
-            yield item if isinstance(item, Finding) else partial(DumpScan(self.terms).blocks_of, item, opened.log)
+            yield item if isinstance(item, Finding) else partial(self._blocks, item, opened.log)
+
+    def _blocks(self, item: LogChunk, log: LogUnit, most_bytes: int) -> Iterator[RowBlock | Finding]:
+        limits = self.terms.limits
+        limits = replace(limits, max_decompressed_bytes=min(limits.max_decompressed_bytes, most_bytes))
+        return DumpScan(replace(self.terms, limits=limits)).blocks_of(item, log)
 
     def fold(self, log: LogUnit, parts: LogParts[_Later | Finding]) -> Iterator[_Later | Finding]:
         """The same parts."""
@@ -224,7 +230,7 @@ def dumped_batches(
     for first, rest in map_in_threads(ahead.begun, _with_error(parts), count, ahead.most):
         ahead.take(first)
         yield from first
-        yield from rest
+        yield from (each for each in rest if each is not None)
 
 
 def _made(
@@ -252,7 +258,7 @@ class _Ahead:
 
     def begun(
         self, part: _Later | Finding | KafkaLogError
-    ) -> tuple[list[pa.RecordBatch | Finding], Iterator[pa.RecordBatch | Finding]]:
+    ) -> tuple[list[pa.RecordBatch | Finding], Iterator[pa.RecordBatch | Finding | None]]:
         """What is made of a part: the first batches, up to a size, and what makes the others. Raises a part's error."""
         if isinstance(part, KafkaLogError):
             raise part
@@ -277,11 +283,24 @@ class _Ahead:
         with self._lock:
             self._held_bytes += size_bytes
 
-    def _made(self, part: _Later | Finding) -> Iterator[pa.RecordBatch | Finding]:
-        for item in (part,) if isinstance(part, Finding) else part():
+    def _made(self, part: _Later | Finding) -> Iterator[pa.RecordBatch | Finding | None]:
+        """What is made of a part, and None before it goes on with what takes much memory."""
+        for item in (part,) if isinstance(part, Finding) else self._blocks(part):
+            if item is None:
+                yield None
+            else:
+                yield from _made(item, self._make)
+
+    def _blocks(self, part: _Later) -> Iterator[RowBlock | Finding | None]:
+        for number, item in enumerate(part(_LARGE_BYTES)):
+            if isinstance(item, Finding) and item.code == LimitExceeded.code:
+                self._has_large = True
+                yield None
+                yield from islice(part(_NO_LIMIT), number, None)  # the same before
+                return
             if isinstance(item, RowBlock) and len(item.record_table.buffer) > _LARGE_BYTES:
                 self._has_large = True
-            yield from _made(item, self._make)
+            yield item
 
 
 def _size_of(item: pa.RecordBatch | Finding) -> int:

@@ -329,5 +329,6 @@ def test_keys_read_alone_are_those_of_whole_records(
     for name, value in smaller.items():
         monkeypatch.setattr(f"format.log.read_records.{name}", value)
     whole = keys_and_problems(log, keys_only=False)
-    assert len(whole[0]) > 100 and len(whole[1]) > 20
+    assert len(whole[0]) > 100
+    assert len(whole[1]) > 20
     assert keys_and_problems(log, keys_only=True) == whole

@@ -12,7 +12,7 @@ from format.errors import InputError
 from format.findings import Finding
 from format.node.target import Target
 from format.verbs import dump
-from tests.building import batches, write_segment
+from tests.building import batch, batches, write_segment
 from tests.running import Run
 
 COUNTS = (1, 4, 9, 10, 17, 1000)
@@ -56,7 +56,8 @@ def test_threads_keep_the_order_of_batches_findings_and_errors(
     damaged = batches(30, 90, codec=4)
     for number in (3, 4, 20):
         damaged[number] = damaged[number][:-1] + bytes([damaged[number][-1] ^ 1])
-    write_segment(tmp_path / "a-0", 0, batches(30, codec=3))
+    mixed = [batch(3 * number, codec=4 if number % 3 == 2 else 0) for number in range(30)]
+    write_segment(tmp_path / "a-0", 0, mixed)
     write_segment(tmp_path / "a-0", 90, damaged)
     write_segment(tmp_path / "a-0", 180, batches(30, 180))
     real = dump.logs_below
