@@ -91,8 +91,8 @@ _PROGRAM = """
 import sys
 import spark_jobs.tasks
 from spark_jobs.tasks import Result, as_batches, results_in
-from spark_jobs.planning import Surroundings, begin_task
-begin_task(Surroundings())
+from spark_jobs.planning import PlanningState, begin_task
+begin_task(PlanningState())
 assert list(results_in(as_batches([Result(0, 0, 0, 0, 0, 7)])))[0].value == 7
 print("pandas" in sys.modules)
 """
