@@ -21,7 +21,6 @@ from format.io.session import is_on_disk, is_there
 from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
 from format.limits import Limits
 from format.location import Location
-from format.state.cluster_image import DELETED
 from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
 from format.verbs.boot.identity import NodeIdentity, read_identity
@@ -325,7 +324,7 @@ def refusal_findings(
             if result.may_be_zookeeper:
                 own += "; not so if the node still runs with ZooKeeper, as its meta.properties of version 0 allows"
             found = _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}{own}")
-            if DELETED in step.reason:
+            if step.is_of_deleted_topic:
                 words = "If nothing of the topic is needed, delete the directory when the broker has renamed it."
                 found = replace(found, severity=Severity.WARNING, next_step=words)
             yield found
