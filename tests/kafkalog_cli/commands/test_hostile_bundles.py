@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -67,7 +68,7 @@ def archive(found: Members, *, seal: bool = True, infos: list[tarfile.TarInfo] |
             packed.addfile(info, io.BytesIO(found[name]))
         for each in infos or ():
             packed.addfile(each)
-    return zstandard.compress(content.getvalue())
+    return zstandard.ZstdCompressor(write_checksum=True).compress(content.getvalue())
 
 
 def info(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
@@ -211,14 +212,21 @@ def test_a_sound_one_is_not(sound: Members, tmp_path: Path) -> None:
 def test_damaged_bytes_give_no_traceback(
     sound: Members, tmp_path: Path, run_kafkalog_many: Callable[..., list[Run]]
 ) -> None:
-    """A bundle that was cut or hit is refused, whatever was hit."""
+    """A bundle with a wrong byte is refused, wherever it is.
+
+    Some wrong bytes change nothing (a copy of zeros from elsewhere): those are left out.
+    """
     whole = archive(sound)
     paths = []
     for number in range(12):
         content = bytearray(whole)
         content[(number * 97 + 60) % len(content)] ^= 0x55
+        with contextlib.suppress(zstandard.ZstdError):
+            if zstandard.decompress(content) == zstandard.decompress(whole):
+                continue
         paths.append(tmp_path / f"{number}.tar.zst")
         paths[-1].write_bytes(content)
+    assert len(paths) > 6
     for run in run_kafkalog_many([(verb, path) for path in paths for verb in ("ls", "verify")]):
         assert run.code == 2, run.stderr
         assert "Traceback" not in run.stderr
