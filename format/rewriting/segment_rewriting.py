@@ -447,7 +447,7 @@ def _make(rewriter: Rewriter, task: RangeTask[SourceLog], outbox: Outbox) -> Non
         for item in _rewritten_sound(chunks, log, rewriter, task.batch_range.after_offset):
             if isinstance(item, NewBatches):
                 outbox.send((replace(item, content=b""), len(item.content)))  # the columns, and then the content
-                outbox.stream(item.content)
+                outbox.send_part(item.content)
             else:
                 outbox.send(item)
     except (NotSound, UnreadableFile):

@@ -6,7 +6,7 @@ The choice is made by cost: whether several processes read some logs faster than
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
@@ -20,7 +20,7 @@ from format.io.source import FileSource, check_unchanged
 from format.limits import MIB
 from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.walker import header_chunks
-from format.scan.cluster import cluster_for
+from format.scan.cluster import UnitScan, UnitT, cluster_for
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import (
     Cost,
@@ -41,11 +41,15 @@ if TYPE_CHECKING:
 
 #: The least work, in seconds of processor time, for which it is worth starting processes.
 _WORTH_S = 0.15
+#: Processor time for each log, however small, in seconds.
+_LOG_S = 0.3e-3
 
 
 def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
     """Whether several processes are faster than one, estimated from the first batches of the largest log."""
     sizes = [size_of(path) for path in paths]
+    if len(paths) * _LOG_S > _WORTH_S:
+        return True
     if sum(sizes) < MIB:
         return False
     try:
@@ -58,7 +62,7 @@ def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
     table = chunk.headers
     byte_s = cost.compressed_byte_s if table.codec.any() else cost.byte_s
     work_s = cost.batch_s / float(table.size_bytes.mean()) + byte_s
-    return work_s * sum(sizes) > _WORTH_S
+    return work_s * sum(sizes) + len(paths) * _LOG_S > _WORTH_S
 
 
 def size_of(path: Path) -> int:
@@ -99,10 +103,10 @@ _HEADER_CHECK_BYTES = MIB
 class SerialDriver(Generic[PartT]):
     """Reads one log after the other, in any order."""
 
-    def __init__(self, walk: Walk[PartT], advance: Advance = no_progress) -> None:
+    def __init__(self, walk: Walk[PartT], advance: Advance = no_progress, room: Room | None = None) -> None:
         self._walk = walk
         self._advance = advance
-        self._room = own_room()
+        self._room = room or own_room()
 
     def parts(self, log: LogUnit) -> LogParts[PartT]:
         """The parts of a log."""
@@ -169,13 +173,13 @@ def scan_logs(
     if cluster is not None and not may_stop:
         yield from cluster.results(by_log, units, advance)
     else:
-        logs_to_share: list[LogUnit] = []
+        shared: Sequence[LogUnit | Finding] = ()
         if jobs > 1 and may_be_shared(scan):
-            listed = list(units)
-            units, logs_to_share = iter(listed), [log for log in listed if isinstance(log, LogUnit)]
-        with open_driver(scan, logs_to_share, jobs, advance) as driver:
+            shared = list(units)
+            units = iter(shared)
+        with open_units(by_log, scan, shared, jobs, advance) as results:
             for unit in units:
-                yield from by_log.results(unit, driver)
+                yield from results(unit)
     if listing.error is not None:
         raise listing.error
 
@@ -228,19 +232,71 @@ def open_driver(
     walk: Walk[PartT], logs: Sequence[LogUnit], jobs: int, advance: Advance = no_progress
 ) -> Iterator[Driver[PartT]]:
     """The driver that reads these logs faster."""
-    cost = walk.needs.cost
-    is_shared = jobs > 1 and cost is not None and bool(logs) and may_be_shared(walk)
-    if cost is None or not is_shared or not is_worth_sharing([log.path for log in logs], cost):
+    if not _are_shared(walk, [log.path for log in logs], jobs):
         yield SerialDriver(walk, advance)
         return
     with closing(ForkedDriver(walk, logs, jobs, advance)) as driver:
         yield driver
 
 
+def _are_shared(walk: Walk[Any], paths: Sequence[Path], jobs: int) -> bool:
+    """Whether several processes read these logs faster."""
+    cost = walk.needs.cost
+    return jobs > 1 and cost is not None and bool(paths) and may_be_shared(walk) and is_worth_sharing(paths, cost)
+
+
 def may_be_shared(walk: Walk[PartT]) -> bool:
     """Whether several processes can be faster at all. A scan that may end early would waste what was read ahead."""
     needs = walk.needs
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
+
+
+@contextmanager
+def open_units(
+    scan: UnitScan[UnitT, ResultT],
+    walk: Walk[PartT],
+    units: Sequence[UnitT],
+    jobs: int,
+    advance: Advance = no_progress,
+    *,
+    may_fold_elsewhere: bool = True,
+) -> Iterator[Callable[[UnitT], Iterator[ResultT]]]:
+    """What makes the results of a unit, for units that are requested in their order, and for any others.
+
+    If several processes are faster, they fold the units of small logs, and make the parts of other logs. ``walk`` is
+    that of the scan. Without ``may_fold_elsewhere`` all units are folded in this process.
+    """
+    logs = {number: found for number, unit in enumerate(units) if (found := scan.logs(unit))}
+    if not _are_shared(walk, [log.path for found in logs.values() for log in found], jobs):
+        serial = SerialDriver(walk, advance)
+        yield lambda unit: scan.results(unit, serial)
+        return
+    from format.scan.processes import SharedUnits
+
+    sizes = {number: sum(size_of(log.path) for log in found) for number, found in logs.items()}
+    small = {number: size for number, size in sizes.items() if may_fold_elsewhere and size <= walk.needs.range_bytes}
+    large = [log for number, found in logs.items() if number not in small for log in found]
+    numbers = {id(units[number]): number for number in reversed(small)}
+
+    def fold(number: int, room: Room) -> Iterator[ResultT]:
+        return scan.results(units[number], SerialDriver(walk, no_progress, room))
+
+    def results(unit: UnitT) -> Iterator[ResultT]:
+        number = numbers.pop(id(unit), None)
+        if number is None:
+            yield from scan.results(unit, driver)
+        else:
+            yield from elsewhere.results(number)
+            if small[number]:
+                advance(small[number])
+
+    with ExitStack() as opened:
+        driver: Driver[PartT] = SerialDriver(walk, advance)
+        if large:
+            driver = opened.enter_context(closing(ForkedDriver(walk, large, jobs, advance)))
+        if small:
+            elsewhere = opened.enter_context(closing(SharedUnits(fold, small, min(jobs, len(small)))))
+        yield results
 
 
 class ForkedDriver(Generic[PartT]):
@@ -338,7 +394,4 @@ def _send_parts(task: RangeTask[LogUnit], outbox: Outbox, *, walk: Walk[Any]) ->
                 return
             parts = walk.parts(OpenedRange(log, source, task.batch_range, chunks, outbox.room))
         for part in parts:
-            if isinstance(part, (bytes, bytearray, memoryview)):
-                outbox.stream(part)
-            else:
-                outbox.send(part)
+            outbox.send_part(part)

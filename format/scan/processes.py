@@ -8,6 +8,8 @@ A log is read in ranges: each process takes the next one. A range is a chunk of 
 same as with one reader if there is no damage. If a CRC is wrong or bytes are damaged, more than the range matters, and
 the parent process reads the rest of that log. All ranges have the state of the file when the log was cut into ranges. A
 worker that opens another file, or a shorter one, raises FileChanged, and the results of the log end there.
+
+Units of small logs are folded whole, with all damage, by one worker: only their results are sent.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ import signal
 import struct
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast
 
@@ -33,10 +36,10 @@ from msgspec.structs import replace
 from format.errors import KafkaLogError, WorkerDied
 from format.io.read_policy import keep_freed_memory
 from format.io.source import FileSource, FileState
-from format.limits import Limits
+from format.limits import MIB, Limits
 from format.log.batch_chunk import BatchChunk, BatchRange, batch_ranges
 from format.log.walker import batch_chunks
-from format.scan.protocol import SLOT_BYTES
+from format.scan.protocol import SLOT_BYTES, ResultT, Room
 
 #: The slots, of SLOT_BYTES each, in the shared memory of one worker: the most results of bytes that may wait.
 SLOTS = 4
@@ -117,11 +120,17 @@ class Outbox:
         start = self._free[-1] * SLOT_BYTES
         return self._shared[start : start + SLOT_BYTES]
 
-    def stream(self, content: bytes | bytearray | memoryview) -> None:
-        """Send bytes of a stream, which may be joined with later ones and split.
+    def send_part(self, item: object) -> None:
+        """Send an object, or bytes of a stream, which may be joined with later ones and split.
 
-        They are received as memoryviews, which must be released before the next result is requested.
+        Bytes are received as memoryviews, which must be released before the next result is requested.
         """
+        if isinstance(item, (bytes, bytearray, memoryview)):
+            self._stream(item)
+        else:
+            self.send(item)
+
+    def _stream(self, content: bytes | bytearray | memoryview) -> None:
         rest = memoryview(content)
         while rest:
             room = self._free_room()
@@ -399,6 +408,71 @@ class Workers(AbstractContextManager["Workers"]):
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class _UnitEnd(msgspec.Struct, frozen=True):
+    """A worker sends this after the results of a unit."""
+
+    number: int
+
+
+#: The most units of a task, and the bytes of their logs that are enough for one.
+_UNITS_OF_TASK = 16
+_BYTES_OF_TASK = MIB
+
+
+class SharedUnits(Generic[ResultT]):
+    """Units that are folded whole by ``jobs`` worker processes, several small ones to a task; close it at the end.
+
+    ``size_bytes`` has the units' numbers in their order, with the bytes of their logs. ``fold`` makes the results of a
+    unit from its number, in a worker: it may make large bytes in the room that it is given.
+    """
+
+    def __init__(
+        self, fold: Callable[[int, Room], Iterable[ResultT]], size_bytes: Mapping[int, int], jobs: int
+    ) -> None:
+        self._ends = deque(size_bytes)
+        self._workers = Workers(jobs, partial(_send_units, fold))
+        self._results = (item for _, items in self._workers.results(_tasks_of(size_bytes)) for item in items)
+
+    def results(self, number: int) -> Iterator[ResultT]:
+        """The results of a unit, which is requested once, after those with lower numbers.
+
+        Raises the error of folding it, and WorkerDied.
+        """
+        for item in self._results:
+            if isinstance(item, _UnitEnd):
+                self._ends.popleft()
+                if item.number == number:
+                    return
+            elif self._ends[0] == number:
+                yield item
+
+    def close(self) -> None:
+        """End the processes."""
+        self._workers.close()
+
+
+def _tasks_of(size_bytes: Mapping[int, int]) -> Iterator[list[int]]:
+    """The numbers of the units of each task."""
+    task: list[int] = []
+    filled = 0
+    for number, size in size_bytes.items():
+        task.append(number)
+        filled += size
+        if len(task) == _UNITS_OF_TASK or filled >= _BYTES_OF_TASK:
+            yield task
+            task, filled = [], 0
+    if task:
+        yield task
+
+
+def _send_units(fold: Callable[[int, Room], Iterable[object]], numbers: list[int], outbox: Outbox) -> None:
+    """Fold the units of a task, and send their results; runs in a worker."""
+    for number in numbers:
+        for result in fold(number, outbox.room):
+            outbox.send_part(result)
+        outbox.send(_UnitEnd(number))
 
 
 class _Log(Protocol):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from format.scan.cluster import cluster_for
 from format.scan.drivers import is_worth_sharing, size_of
-from format.scan.processes import Outbox, Workers
+from format.scan.processes import SharedUnits
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Driver, LogUnit
 
@@ -70,21 +71,12 @@ def scan_units(
         jobs = min(jobs, sum(map(bool, paths)))
         if jobs > 1 and is_worth_sharing(list(chain.from_iterable(paths)), scan.cost):
             sizes = [sum(map(size_of, each)) for each in paths]
-            for size_bytes, results in zip(sizes, _shared(scan, units, jobs), strict=True):
-                yield from results
-                advance(size_bytes)
+            with closing(
+                SharedUnits(lambda number, _: scan.read(units[number], no_progress), dict(enumerate(sizes)), jobs)
+            ) as shared:
+                for number, size_bytes in enumerate(sizes):
+                    yield from shared.results(number)
+                    advance(size_bytes)
             return
     for unit in units:
         yield from scan.read(unit, advance)
-
-
-def _shared(scan: WholeUnits[UnitT, ResultT], units: Sequence[UnitT], jobs: int) -> Iterator[Iterator[ResultT]]:
-    """The results of each unit, by worker processes, which have the units: only numbers and results are sent."""
-
-    def read(number: int, outbox: Outbox) -> None:
-        for result in scan.read(units[number], no_progress):
-            outbox.send(result)
-
-    with Workers(jobs, read) as workers:
-        for _, results in workers.results(range(len(units))):
-            yield results

@@ -36,7 +36,7 @@ from format.node.partition import (
 )
 from format.node.target import Target, clusters_of, nothing_to_read, target_at
 from format.scan.cluster import cluster_of
-from format.scan.drivers import SerialDriver, may_be_shared, open_driver, size_of
+from format.scan.drivers import SerialDriver, may_be_shared, open_units, size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.selected_logs import every_log_of, partitions_below
@@ -336,7 +336,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
         if not isinstance(unit, PartitionDirectory):
             return ()
         try:
-            partition = read_partition(unit.path)
+            partition = read_partition(unit.path) if unit.listing is None else unit.listing()
             return tuple(every_log_of(partition, offsets_of(partition, unit.checkpoints)))
         except KafkaLogError:
             return ()  # verifying the unit reports it
@@ -442,6 +442,31 @@ class _ToldDriver(msgspec.Struct, frozen=True):
                 parts.state = own.state
 
         return LogParts(read)
+
+
+class _ToldScan(msgspec.Struct, frozen=True):
+    """The scan with such drivers; only what is read whole is worth sharing."""
+
+    scan: VerifyScan
+    terms: VerifyTerms
+    watch: Watch | None
+
+    @property
+    def walk(self) -> LogWalk:
+        return self.scan.walk
+
+    def place(self, unit: Unit) -> Path | None:
+        """The path of a unit, as of the scan."""
+        return self.scan.place(unit)
+
+    def logs(self, unit: Unit) -> Sequence[LogUnit]:
+        """The logs of a unit that were not verified before."""
+        is_verified, logs = self.terms.is_verified, self.scan.logs(unit)
+        return logs if is_verified is None else [each for each in logs if not is_verified(each.path)]
+
+    def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
+        """The results of the scan."""
+        return self.scan.results(unit, _ToldDriver(driver, self.terms, self.watch))
 
 
 def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:
@@ -552,19 +577,24 @@ def _findings(
 ) -> Iterator[Finding]:
     scan = VerifyScan(terms.walk, terms.compacted_topics, _elsewhere(targets, terms))
     here, clusters = replace(scan, kept_start=kept_start), [cluster_of(target.path) for target in targets]
-    logs: list[LogUnit] = []
+    listed: dict[int, list[Unit]] = {}
     if not any(clusters) and terms.jobs > 1 and may_be_shared(terms.walk):
-        for target in targets:
+        for number, target in enumerate(targets):
             with suppress(KafkaLogError):  # verifying the target reports it
-                logs.extend(logs_to_verify(target, terms.limits))
-    if terms.is_verified is not None:
-        logs = [each for each in logs if not terms.is_verified(each.path)]
-    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as opened:
-        driver = _ToldDriver(opened, terms, watch)
-        for target, cluster in zip(targets, clusters, strict=True):
-            units, before, counts = units_of(target, terms.limits), coverage.segments, _Counts(target, coverage)
+                listed[number] = list(units_of(target, terms.limits))
+    with open_units(
+        _ToldScan(here, terms, watch),
+        terms.walk,
+        list(chain.from_iterable(listed.values())),
+        terms.jobs,
+        terms.advance,
+        may_fold_elsewhere=watch is None,
+    ) as results:
+        for number, (target, cluster) in enumerate(zip(targets, clusters, strict=True)):
+            units = listed.get(number) or units_of(target, terms.limits)
+            before, counts = coverage.segments, _Counts(target, coverage)
             if cluster is None:
-                items: Iterator[Finding | Coverage] = chain.from_iterable(here.results(unit, driver) for unit in units)
+                items: Iterator[Finding | Coverage] = chain.from_iterable(map(results, units))
             else:
                 items = cluster.results(scan, units, terms.advance)
             for item in items:

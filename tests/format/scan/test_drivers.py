@@ -9,7 +9,7 @@ import pytest
 
 from format.errors import WorkerDied
 from format.findings import Finding
-from format.scan.drivers import ForkedDriver, SerialDriver, open_driver, scan_logs
+from format.scan.drivers import ForkedDriver, LogByLog, SerialDriver, open_driver, open_units, scan_logs
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
 from tests.format.scan.toy import Seen, Toy, log_of
@@ -135,6 +135,32 @@ def test_a_worker_that_is_killed_ends_the_run(tmp_path: Path) -> None:
         seen.extend(scan_logs(Toy(dies_at=60), [log], jobs=2))
     assert seen == [("a-0", offset) for offset in range(0, 3 * len(seen), 3)]
     assert len(seen) <= 20
+
+
+def test_small_logs_are_folded_by_workers(tmp_path: Path) -> None:
+    small = [log_of(tmp_path / f"s{number:02}-0", 2) for number in range(40)]
+    logs = [*small[:30], log_of(tmp_path / "large-0"), *small[30:]]
+    folded_here: list[int] = []
+    found = [*scan_logs(Toy(on_folded=folded_here.append), logs, jobs=2)]
+    assert folded_here == [*range(1, 41)], "the large log only"
+    assert found == [*scan_logs(Toy(), logs)]
+
+
+def test_units_that_are_passed_over_or_come_out_of_order(tmp_path: Path) -> None:
+    logs = [log_of(tmp_path / f"{name}-0", 2) for name in "abcdef"]
+    with open_units(LogByLog(Toy()), Toy(), logs, 2) as results:
+        assert next(results(logs[1])) == ("b-0", 0)
+        assert [*results(logs[3])] == [("d-0", 0), ("d-0", 3)]
+        assert [*results(logs[3])] == [("d-0", 0), ("d-0", 3)], "a second time, in this process"
+        assert [*results(logs[5])] == [("f-0", 0), ("f-0", 3)]
+
+
+def test_a_worker_that_is_killed_as_it_folds(tmp_path: Path) -> None:
+    logs = [log_of(tmp_path / f"{name}-0", 1 + (name == "c")) for name in "abcd"]
+    seen: list[object] = []
+    with pytest.raises(WorkerDied, match="killed by signal 9"):
+        seen.extend(scan_logs(Toy(dies_at=3), logs, jobs=2))
+    assert seen in ([], [("a-0", 0)], [("a-0", 0), ("b-0", 0)])
 
 
 def test_a_part_is_what_was_sent(tmp_path: Path) -> None:

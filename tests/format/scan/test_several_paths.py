@@ -1,4 +1,4 @@
-"""Several paths of one command: one driver for all, and the same results as path by path."""
+"""Several paths of one command: shared as one, with the same results as path by path."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from format.errors import InputError
 from format.findings import Finding
 from format.node.target import targets_at
 from format.rows.line_blocks import LineBlock
-from format.scan.drivers import ForkedDriver
+from format.scan.processes import SharedUnits
 from format.verbs.dump import DumpTerms, dump_lines
 from format.verbs.grep.grep import Criteria, Search, found_lines
 from format.verbs.grep.pattern import text_pattern
@@ -23,16 +23,16 @@ STYLE = LINE_STYLES["jsonl"]
 
 
 @pytest.fixture
-def driver_count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of logs that each forked driver was given."""
+def unit_counts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of units that worker processes were given, each time that they were started."""
     counts: list[int] = []
-    opened = ForkedDriver.__init__
+    opened = SharedUnits.__init__
 
-    def counting(self: ForkedDriver[object], walk: object, logs: list[object], *rest: object) -> None:
-        counts.append(len(logs))
-        opened(self, walk, logs, *rest)  # type: ignore[arg-type]
+    def counting(self: SharedUnits[object], fold: object, size_bytes: dict[int, int], jobs: int) -> None:
+        counts.append(len(size_bytes))
+        opened(self, fold, size_bytes, jobs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ForkedDriver, "__init__", counting)
+    monkeypatch.setattr(SharedUnits, "__init__", counting)
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     return counts
 
@@ -64,22 +64,23 @@ def verified(paths: list[Path], jobs: int) -> list[object]:
     return [*found, found.coverage]
 
 
-@pytest.mark.parametrize("read", [dumped, grepped, verified])
-def test_one_driver_reads_them_all(read: object, paths: list[Path], driver_count: list[int]) -> None:
+@pytest.mark.parametrize(("read", "units"), [(dumped, 9), (grepped, 9), (verified, 5)])
+def test_they_are_shared_as_one(read: object, units: int, paths: list[Path], unit_counts: list[int]) -> None:
+    """dump and grep share logs, verify shares partitions."""
     by_one = read(paths, 1)  # type: ignore[operator]
-    assert driver_count == []
+    assert unit_counts == []
     assert read(paths, 2) == by_one  # type: ignore[operator]
-    assert driver_count == [9]
+    assert unit_counts == [units]
     assert any(isinstance(each, Finding) for each in by_one)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_comes_after_the_results_of_the_paths_before_it(
-    jobs: int, paths: list[Path], tmp_path: Path, driver_count: list[int]
+    jobs: int, paths: list[Path], tmp_path: Path, unit_counts: list[int]
 ) -> None:
     found: list[object] = []
     blocks = dump_lines([paths[0], tmp_path / "nothing"], DumpTerms(records=True), STYLE, jobs=jobs)
     with pytest.raises(InputError):
         found.extend(blocks)
     assert sum(block.row_count for block in found if isinstance(block, LineBlock)) == 18
-    assert len(driver_count) == jobs - 1
+    assert len(unit_counts) == jobs - 1

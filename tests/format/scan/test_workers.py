@@ -89,10 +89,10 @@ def test_large_buffers_come_as_they_were_sent() -> None:
 
 def _stream(task: int, outbox: Outbox) -> None:
     for number in range(100):
-        outbox.stream(bytes([number]) * (task * 1000))
+        outbox.send_part(bytes([number]) * (task * 1000))
     outbox.send("end")
-    outbox.stream(b"")
-    outbox.stream(b"more")
+    outbox.send_part(b"")
+    outbox.send_part(b"more")
 
 
 def test_a_stream_is_joined_and_cut() -> None:
