@@ -181,6 +181,8 @@ def problems_of_runs(
 
     ``is_wrong`` is bool for each entry; ``describe`` returns the message for the first and last number of a run.
     """
+    if not is_wrong.any():
+        return
     edges = np.flatnonzero(np.diff(np.concatenate(([False], is_wrong, [False])).astype(np.int8)))
     starts, stops = edges[::2], edges[1::2]
     for start, stop in zip(starts[:MAX_PROBLEMS].tolist(), stops[:MAX_PROBLEMS].tolist(), strict=True):
