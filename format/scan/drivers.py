@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 _WORTH_S = 0.15
 #: Processor time for each log, however small, in seconds.
 _LOG_S = 0.3e-3
+#: A log with less than this part of a range costs less to read than to pass to another process.
+_LEAST_OF_RANGE = 64
 
 
 def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
@@ -273,9 +275,11 @@ def open_units(
         return
     from format.scan.processes import SharedUnits
 
+    range_bytes = walk.needs.range_bytes
     sizes = {number: sum(size_of(log.path) for log in found) for number, found in logs.items()}
-    small = {number: size for number, size in sizes.items() if may_fold_elsewhere and size <= walk.needs.range_bytes}
-    large = [log for number, found in logs.items() if number not in small for log in found]
+    small = {number: size for number, size in sizes.items() if may_fold_elsewhere and size <= range_bytes}
+    others = (log for number, found in logs.items() if number not in small for log in found)
+    large = [log for log in others if size_of(log.path) * _LEAST_OF_RANGE > range_bytes]
     numbers = {id(units[number]): number for number in reversed(small)}
 
     def fold(number: int, room: Room) -> Iterator[ResultT]:
