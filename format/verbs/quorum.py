@@ -383,7 +383,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
         certain, possible = quorum.held
         known, longest = quorum.committed_end, max(each.shared_end for each in voting.values())
         words = f"A snapshot shows that the records before offset {known:,} were committed." if known else ""
-        if certain >= known:
+        if certain and certain >= known:
             words = f"A majority has the records before offset {certain:,}" + (
                 ", the end." if certain == longest else "."
             )
