@@ -6,7 +6,8 @@ The kinds are ``local``; ``cluster``, a standalone master with two workers; ``ki
 killed every minute and another one started; ``connect``, a Spark Connect server; and ``store``, local with logs in
 a store. By default all of them in turn. The logs are the corpora that ship, a damaged copy of one, and 300 partitions
 made of it. Compared are exit status, standard output and written files of verbs, byte for byte, and all rows of views,
-with those that are read from the disk without Spark. Prints a line for each, and exits with 1 for a difference.
+with those that are read from the disk without Spark. Prints a line for each, with the first difference if there is one,
+and exits with 1 for any.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _MASTERS = ("local", "cluster", "killed", "connect", "store")
 _NODE = DATA_DIR / "kafka-4.3-single" / "node-1"
 _TRANSACTIONS = DATA_DIR / "trials" / "transactions" / "node-1"
 #: What differs from run to run, or where others fetch the bytes.
-_OWN = re.compile(rb'"(de)?compress_(mb_per_s|ms)":\d+|,"fetched_bytes":\d+')
+_OWN = re.compile(rb'"(de)?compress_(mb_per_s|ms)":\d+|,?"fetched_bytes":\d+')
 _PARTITION = re.compile(r"(?P<topic>[^ ]+)(?P<between>[- ])(?P<number>[0-9]+)(?P<rest>| [0-9]+)")
 _KILLED_AFTER_S = 60  # on a busy machine an executor needs half of it to begin
 #: The options of views, besides the size of the ranges.
@@ -122,8 +123,8 @@ class _Trial:
         return text
 
 
-#: What was compared: the verb or view, its words, the number of lines or rows, and whether they are the same.
-_Compared = tuple[str, list[str], int, bool]
+#: What was compared: the verb or view, its words, the number of lines or rows, and the first difference, if any.
+_Compared = tuple[str, list[str], int, str | None]
 
 
 def _runs(trial: _Trial) -> Iterator[tuple[str, list[str]]]:
@@ -134,7 +135,7 @@ def _runs(trial: _Trial) -> Iterator[tuple[str, list[str]]]:
         nodes += [str(each.log_dirs[0]) for each in corpora() if not each.is_shared]
     for verb, lines in WORDS.items():
         for words in lines:
-            for node in nodes if words == lines[0] else [damaged]:
+            for node in nodes if words == lines[0] else nodes[:2]:
                 yield verb, [verb, *words, node]
     partition = next(each for each in Path(damaged).iterdir() if each.name.startswith("payments"))
     files = ",".join(str(each) for each in sorted(partition.iterdir()) if each.suffix in (".log", ".index"))
@@ -146,12 +147,22 @@ def _runs(trial: _Trial) -> Iterator[tuple[str, list[str]]]:
         yield "extract", ["extract", node, "--output", "OUTPUT"]
 
 
-def _digests(root: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+def _digests(root: Path) -> list[str]:
+    return [
+        f"{path.relative_to(root)} {hashlib.sha256(path.read_bytes()).hexdigest()}"
         for path in sorted(root.rglob("*"))
         if path.is_file() and not path.name.endswith("manifest.json")
-    }
+    ]
+
+
+def _difference(got: Sequence[str], expected: Sequence[str]) -> str | None:
+    """The first line or row that differs, from shortly before the place where it does; None where all are equal."""
+    for number, (one, other) in enumerate(itertools.zip_longest(got, expected, fillvalue="(nothing)")):
+        if one != other:
+            alike = sum(1 for _ in itertools.takewhile(lambda each: each[0] == each[1], zip(one, other, strict=False)))
+            start = max(alike - 60, 0)
+            return f"at {number}: {one[start : start + 300]!r} in place of {other[start : start + 300]!r}"
+    return None
 
 
 def _compare_verbs(trial: _Trial, only: Sequence[str] | None) -> Iterator[_Compared]:
@@ -167,8 +178,15 @@ def _compare_verbs(trial: _Trial, only: Sequence[str] | None) -> Iterator[_Compa
         sizes = [] if verb in ("extract", "recompress", "diff") else ["--range-size", trial.range_bytes(words[-1])]
         conf = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.executor.memory=512m"]
         got = _printed(["scan", *there, *plain, *sizes, "--master", trial.master, *conf])
-        same = got == expected and _digests(place / "here") == _digests(place / "there")
-        yield verb, there, len(expected[1].splitlines()), same
+        sides = (
+            [
+                f"exit status {code}",
+                *output.decode(errors="backslashreplace").splitlines(keepends=True),
+                *_digests(place / side),
+            ]
+            for (code, output), side in ((got, "there"), (expected, "here"))
+        )
+        yield verb, there, len(expected[1].splitlines()), _difference(*sides)
         for side in ("here", "there"):
             shutil.rmtree(place / side, ignore_errors=True)
 
@@ -212,7 +230,7 @@ def _compare_views(trial: _Trial, only: Sequence[str] | None) -> Iterator[_Compa
                 frames["read_view"] = read_view(trial.session, view, address, **given)
             for how, frame in frames.items():
                 got = sorted(map(trial.path, _rows([frame.toArrow()], is_stored=is_stored)))
-                yield f"view {view}", [how, view, str(options), address], len(expected), got == expected
+                yield f"view {view}", [how, view, str(options), address], len(expected), _difference(got, expected)
 
 
 def _compare(master: str, only: Sequence[str] | None, *, is_stored: bool) -> bool:
@@ -227,12 +245,14 @@ def _compare(master: str, only: Sequence[str] | None, *, is_stored: bool) -> boo
         places = (damaged, many, _TRANSACTIONS) if is_stored else ()
         moved = {str(each): upload(each, f"{number}/node-1") for number, each in enumerate(places)}
         trial = _Trial(master, session, place, damaged, many, moved)
-        for name, words, count, same in itertools.chain(_compare_verbs(trial, only), _compare_views(trial, only)):
+        for name, words, count, difference in itertools.chain(_compare_verbs(trial, only), _compare_views(trial, only)):
             counts = found.setdefault(name, [0, 0, 0])
             counts[0] += 1
             counts[1] += count
-            counts[2] += not same
-            print("the same" if same else "DIFFERENT", count, name, *words, flush=True)
+            counts[2] += difference is not None
+            print("the same" if difference is None else "DIFFERENT", count, name, *words, flush=True)
+            if difference is not None:
+                print(f"    {difference}", flush=True)
     for name, (runs, rows, different) in found.items():
         print(
             f"{master.partition(':')[0]:10} {name:18} {runs:3} runs, {rows:9} rows, {different} different", flush=True
