@@ -447,6 +447,9 @@ def results_of_part(item: LogPart, walk: Walk[Any]) -> Iterator[Result]:
                 seen = _SoundChunks(needs.chunks(source, batch_range), start)
                 read = OpenedRange(log, source, batch_range, seen, own_room())
                 for step, part in enumerate(walk.parts(read)):
+                    if isinstance(part, Finding):
+                        seen.is_plain = False  # its place among the others depends on the chunks, which begin elsewhere
+                        break
                     yield result(PARTS, step, settled(part))
             is_plain = change is None and seen.is_plain and seen.position == (size_bytes if end is None else end)
     except KafkaLogError:

@@ -75,6 +75,24 @@ def test_verbs_on_every_corpus(printed: Callable[..., Printed], corpus: Corpus) 
         assert printed("scan", verb, *words, "--range-size", "9000") == printed(verb, *words), verb
 
 
+def test_findings_about_records_stand_where_the_command_has_them(
+    printed: Callable[..., Printed], data_dir: Path, tmp_path: Path
+) -> None:
+    """Also those about batches whose headers and CRCs are sound, whatever the ranges are that tasks read."""
+    transactions = data_dir / "trials" / "transactions" / "node-1"
+    undecodable = write_segment(tmp_path / "t-0", 0, batches(200)).parent
+    for words in (
+        ("dump", "--records", transactions),
+        ("grep", "e", transactions),
+        ("grep", "--count", "e", transactions),
+        ("dump", "--records", "--value-as", "avro", undecodable),
+        ("grep", "value", "--value-as", "avro", undecodable),
+    ):
+        expected = printed(*words, "--format", "jsonl")
+        assert '"type":"finding"' in expected[1], words
+        assert printed("scan", *words, "--format", "jsonl", "--range-size", "3000") == expected, words
+
+
 @pytest.mark.parametrize("storage", ["kafka", "aiven"])
 def test_tiered_logs(storage: str, printed: Callable[..., Printed], data_dir: Path, tmp_path: Path) -> None:
     tiered = data_dir / "trials" / "tiered"
