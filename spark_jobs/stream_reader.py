@@ -31,7 +31,14 @@ from format.verbs.groups.replicas import log_end_of
 from format.wording import listed
 from spark_jobs import planning
 from spark_jobs.log_views import ServedLog
-from spark_jobs.view_options import LATEST, BadOption, ReadOptions, resolved_paths, without_traceback
+from spark_jobs.view_options import (
+    LATEST,
+    BadOption,
+    ReadOptions,
+    resolved_paths,
+    rows_without_traceback,
+    without_traceback,
+)
 from spark_jobs.view_reader import KafkaLogReader, PackedPartitions, Query, Share, served
 
 #: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
@@ -212,6 +219,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
                 )
             yield from self._grown_logs(replica, first if begin is None else begin, to)
 
+    @rows_without_traceback
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
         if isinstance(partition, Share):

@@ -94,6 +94,17 @@ def without_traceback(call: Callable[_Arguments, _Result]) -> Callable[_Argument
     return run
 
 
+def rows_without_traceback(read: Callable[_Arguments, Iterator[_Result]]) -> Callable[_Arguments, Iterator[_Result]]:
+    """A generator of the rows of a task, whose KafkaLogErrors have lost their tracebacks."""
+
+    @wraps(read)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> Iterator[_Result]:
+        rows = read(*args, **kwargs)
+        yield from iter(without_traceback(lambda: next(rows, None)), None)
+
+    return run
+
+
 class ReadOptions(msgspec.Struct, frozen=True):
     """The options of one read.
 

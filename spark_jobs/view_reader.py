@@ -55,7 +55,13 @@ from format.wording import did_you_mean
 from spark_jobs import log_views, planning
 from spark_jobs.log_views import ServedLog
 from spark_jobs.schemas import BROKER_ID, OFFSETS, fitted
-from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths, without_traceback
+from spark_jobs.view_options import (
+    BadOption,
+    ReadOptions,
+    resolved_paths,
+    rows_without_traceback,
+    without_traceback,
+)
 
 _ROWS_IN_A_BATCH = 10_000
 _FINDINGS_IN_A_BATCH = 500
@@ -380,6 +386,7 @@ class KafkaLogReader(DataSourceReader):
 
     # -- in a task -----------------------------------------------------------------------------------------------
 
+    @rows_without_traceback
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task, as Arrow batches of the view's schema."""
         if not isinstance(partition, Share):

@@ -12,6 +12,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from spark_jobs import log_views
 from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
 from spark_jobs.schemas import INDEX_ENTRY, columns_of_view
 from spark_jobs.view_options import OPTIONS, VIEW_NAMES, BadOption, parse_options
+from spark_jobs.view_reader import DamagedData
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 from tests.decoded_node import SCHEMAS, VALUES, order, write_node
@@ -568,6 +570,16 @@ def test_what_cannot_be_read_is_said_in_few_lines(tmp_path: Path) -> None:
     for caught in (missing, unknown):
         lines = "".join(traceback.format_exception(caught.value)).splitlines()
         assert sum(" File " in line for line in lines) == 2  # this test, and the call
+
+
+def test_what_fails_a_task_is_said_in_few_lines(damaged_copy: Path) -> None:
+    reader = KafkaLogDataSource({"path": str(damaged_copy), "mode": "FAILFAST"}).reader(
+        StructType([StructField("offset", LongType())])
+    )
+    with pytest.raises(DamagedData, match="position") as caught:
+        list(chain.from_iterable(map(reader.read, reader.partitions())))
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert sum(" File " in line for line in lines) == 3  # this test, and the wrapper of the generator
 
 
 def test_a_path_that_is_not_utf_8_is_escaped(tmp_path: Path) -> None:
