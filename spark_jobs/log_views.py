@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from format.checks.records import check_record_offsets, reading_findings
 from format.columns import BATCH, DECODED_NAMES, record_schema
 from format.decoding.decoder import Decoding
 from format.findings import Finding, finding_of
@@ -160,8 +162,7 @@ def damage(item: Item, options: ReadOptions) -> Iterator[Finding]:
         yield from found
         which = LogChunk(chunk, log.location, is_inside & selection.batches(chunk.table)).readable
         for table in record_tables(chunk, which=which, location=log.location):
-            broken = (finding_of(problem.error, log.location) for problem in table.problems)
-            yield from (each for each in broken if _counts(log, each))
+            yield from (each for each in reading_findings(table, log.location) if _counts(log, each))
 
 
 def records(
@@ -205,13 +206,14 @@ def records(
                     found.append(broken)
                     report_damage(broken)
             kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
-            for decoded in decoded_tables(kept, location, decoding):
-                if isinstance(decoded, Finding):
-                    found.append(decoded)
+            wrong_offsets = check_record_offsets(kept, location) if len(kept) else ()
+            for each in chain(wrong_offsets, decoded_tables(kept, location, decoding)):
+                if isinstance(each, Finding):  # its records are read
+                    found.append(each)
                     if options.mode == "FAILFAST":
-                        report_damage(decoded)
+                        report_damage(each)
                     continue
-                for bounded in bounded_parts(decoded):
+                for bounded in bounded_parts(each):
                     yield _kafka_batch(bounded, location, schema)
         if corrupt_column is not None and options.mode == "PERMISSIVE" and found:
             yield _damage_rows(found, corrupt_column, schema)

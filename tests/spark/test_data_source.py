@@ -133,6 +133,24 @@ def test_failfast_says_where_in_one_line(kafkalog: Any, damaged_copy: Path) -> N
     assert str(damaged_copy) in one_line_reason(caught.value)
 
 
+def test_records_with_wrong_offsets_are_damage_but_not_left_out(
+    data_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def damage_of(**options: str) -> list[str | None]:
+        path = str(data_dir / "trials" / "transactions" / "node-1")
+        parsed = parse_options({"path": path, "columnNameOfCorruptRecord": "damage", **EVERY_RECORD, **options})
+        reader = KafkaLogReader(parsed, _schemas(parsed)[1])
+        batches_read = chain.from_iterable(map(reader.read, reader.partitions()))
+        return [row["damage"] for batch in batches_read for row in batch.to_pylist()]
+
+    said = damage_of()
+    assert ["record-offset-invalid" in each for each in said if each is not None] == [True, True]
+    assert damage_of(mode="DROPMALFORMED") == [None] * (len(said) - 2)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(DamagedData, match="record offset 105 is out of order"):
+        damage_of(mode="FAILFAST")
+
+
 def test_damage_can_be_rows(kafkalog: Any, damaged_copy: Path) -> None:
     frame = kafkalog(damaged_copy, columnNameOfCorruptRecord="_corrupt_record", **EVERY_RECORD)
     said = [row._corrupt_record for row in frame.where("_corrupt_record is not null").collect()]
