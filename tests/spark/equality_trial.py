@@ -48,7 +48,10 @@ _PARTITION = re.compile(r"(?P<topic>[^ ]+)(?P<between>[- ])(?P<number>[0-9]+)(?P
 _KILLED_AFTER_S = 60  # on a busy machine an executor needs half of it to begin
 #: The options of views, besides the size of the ranges.
 _OPTIONS: dict[str, tuple[dict[str, str], ...]] = {
-    "records": ({**EVERY_RECORD, "includeControl": "true"}, {"isolationLevel": "read_committed"}),
+    "records": (
+        {**EVERY_RECORD, "includeControl": "true", "columnNameOfCorruptRecord": "damage"},
+        {"isolationLevel": "read_committed"},
+    ),
     "batches": ({}, {"level": "headers"}),
     "transactions": ({"at": "2000000000000"},),
 }
@@ -217,7 +220,8 @@ def _compare_views(trial: _Trial, only: Sequence[str] | None) -> Iterator[_Compa
     nodes = (trial.many, _TRANSACTIONS, *(() if is_stored else (trial.damaged,)))
     for view, node in itertools.product(VIEW_NAMES, nodes):
         for options in _OPTIONS.get(view, ({},)) if only is None or view in only else ():
-            given = {"columns": ",".join(columns_of_view(view)), **options}
+            columns = columns_of_view(view, options.get("columnNameOfCorruptRecord"))
+            given = {"columns": ",".join(columns), **options}
             parsed = parse_options({"path": str(node), "view": view, **given})
             reader = KafkaLogReader(parsed, _schemas(parsed)[1])
             alone = (batch for share in reader.partitions() for batch in reader.read(share))
