@@ -292,7 +292,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         """Find the first record at or after a time (ms), as ListOffsets answers it.
 
         A broker searches only the first segment whose largest timestamp is at or past the time. For a segment without
-        timestamps, such as one of format 0 messages, it takes the time when the file was changed (LogSegment).
+        timestamps, in its time index too, such as one of format 0 messages, it takes the time when the file was changed
+        (LogSegment).
         """
         start = self.bounds.log_start_offset
         largest_of_all = NO_TIMESTAMP
@@ -302,7 +303,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                 continue
             largest = largest_timestamp(segment, at_least=timestamp)
             largest_of_all = max(largest_of_all, largest.timestamp)
-            has_none = largest.timestamp == NO_TIMESTAMP
+            has_none = largest.timestamp == NO_TIMESTAMP and not largest.is_contradicted
             reached = segment.modified_ms if has_none else largest.timestamp
             is_reached = reached >= timestamp
             side = "at or after" if is_reached else "before"

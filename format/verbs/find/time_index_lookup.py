@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
@@ -94,11 +95,15 @@ def _headers_to_end(log: FileSource, start: int) -> list[list[int]]:
 
 
 class LargestTimestamp(msgspec.Struct, frozen=True):
-    """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source."""
+    """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source.
+
+    ``is_contradicted``: the time index has another one, which the log contradicts.
+    """
 
     timestamp: int
     offset: int
     detail: str
+    is_contradicted: bool = False
 
 
 def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> LargestTimestamp:
@@ -135,7 +140,7 @@ def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> La
             if scanned.timestamp == NO_TIMESTAMP:
                 why = "no batch of the segment has a timestamp"
             segment.report(_entry_mismatch(segment, path, entry, why))
-        return scanned
+        return replace(scanned, is_contradicted=True)
     if at_least is not None and entry.timestamp >= at_least:
         return largest
     later = _later_largest(segment, place, is_trimmed)

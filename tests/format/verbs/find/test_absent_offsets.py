@@ -1,11 +1,11 @@
-"""Why an offset is not found in a damaged log: the reason is not compaction where a batch of the log has the offset."""
+"""Look-ups in damaged logs: why an offset is not found, and where a time is looked for."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.building import batch, write_segment
-from tests.format.verbs.find.lookups import by_offset
+from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.format.verbs.find.lookups import by_offset, by_time, write_indexed
 
 
 def test_an_offset_in_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -42,3 +42,12 @@ def test_an_offset_in_a_batch_of_the_segment_before(tmp_path: Path) -> None:
     absent = by_offset(tmp_path / "u-0", 12)
     assert not absent.codes
     assert absent.reason.startswith("offset 12 is not in the log: compacted, or never written")
+
+
+def test_a_time_past_an_emptied_segment_with_a_time_index_entry(tmp_path: Path) -> None:
+    """A broker goes by the entry, not by the time when the file was changed, and looks on in the next segment."""
+    write_indexed(tmp_path / "t-0", 0, [batch(0)]).write_bytes(b"")
+    write_indexed(tmp_path / "t-0", 5, [batch(5)])
+    lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 5)
+    assert lookup.answer == (5, BASE_TIMESTAMP + 5)
+    assert "time-index-mismatch" in lookup.codes
