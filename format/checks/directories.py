@@ -118,9 +118,9 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                 f"a {suffix} file marked .{leftover.leftover}",
                 actual=leftover.leftover,
             )
-    unread_logs = partition.unread_logs
+    with_logs = {*partition.unread_logs, *(each.base_offset for each in partition.segments)}
     for orphan in partition.orphans:
-        if orphan.base_offset in unread_logs:
+        if orphan.base_offset in with_logs:
             continue
         for suffix, path in sorted(orphan.files.items()):
             if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:

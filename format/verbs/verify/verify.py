@@ -34,6 +34,7 @@ from format.node.partition import (
     parse_partition_dir,
     read_partition,
 )
+from format.node.partition_surroundings import completed_swaps
 from format.node.target import Target, clusters_of, nothing_to_read, target_at
 from format.scan.cluster import cluster_of
 from format.scan.drivers import SerialDriver, may_be_shared, open_units, size_of
@@ -337,6 +338,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
             return ()
         try:
             partition = read_partition(unit.path) if unit.listing is None else unit.listing()
+            partition, _ = _as_started(unit, partition, self.walk.limits)
             return tuple(every_log_of(partition, offsets_of(partition, unit.checkpoints)))
         except KafkaLogError:
             return ()  # verifying the unit reports it
@@ -374,9 +376,11 @@ class VerifyScan(msgspec.Struct, frozen=True):
         elif isinstance(unit, PartitionDirectory):
             try:
                 partition = read_partition(unit.path) if unit.listing is None else unit.listing()
+                partition, swapped = _as_started(unit, partition, walk.limits)
             except KafkaLogError as error:
                 yield finding_of(error, location_of_unit(unit))
                 return
+            yield from swapped
             coverage.partitions += 1
             check = PartitionCheck(partition, unit.checkpoints, walk, report, compacted_topics=self.compacted_topics)
             yield from check.findings(driver, small)
@@ -476,6 +480,11 @@ def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:
     if isinstance(unit, PartitionDirectory):
         return unit.checkpoints.lock is not None and unit.checkpoints.lock.may_be_held
     return is_broker_running(unit.path.parent)
+
+
+def _as_started(unit: PartitionDirectory, partition: Partition, limits: Limits) -> tuple[Partition, list[Finding]]:
+    """The partition with its swaps completed, as a broker's start leaves it; a broker that runs does so by itself."""
+    return (partition, []) if _is_live(unit) else completed_swaps(partition, limits)
 
 
 def _listed_anew(

@@ -247,3 +247,15 @@ def test_nothing_is_written(node: Path, source_snapshot: Callable[[Path], None])
         each.unlink()
     source_snapshot(node)
     run(node)
+
+
+def test_a_swap_that_a_start_completes_is_verified(node: Path) -> None:
+    """A 4.3.1 broker took the file for the segment, and consumers failed on the batch."""
+    log = node / "orders-0" / f"{0:020}.log"
+    for each in node.glob(f"orders-0/{0:020}.*index"):
+        each.rename(f"{each}.swap")
+    swap = log.rename(f"{log}.swap")
+    assert codes(run(node)) == []
+    flip(swap, 1000)
+    found = [each for each in run(node) if each.severity >= Severity.WARNING]
+    assert [(each.code, each.location.path) for each in found] == [("batch-crc-mismatch", str(swap))]
