@@ -211,7 +211,7 @@ class ClusterImage(msgspec.Struct):
         key = data["topicId"], data["partitionId"]
         state = self.partitions.get(key)
         if state is None:
-            raise BrokenImage(f"Tried to create partition {key[0]}:{key[1]}")
+            raise BrokenImage(f"Unable to find partition {key[0]}:{key[1]}")
         changed = _lists_of(data)
         leader = data.get("leader", _NO_LEADER_CHANGE)
         if leader != _NO_LEADER_CHANGE:

@@ -487,8 +487,10 @@ def _replay(files: list[tuple[Path, int, int]], state: LoadedMetadata, terms: Bo
             if not item.is_control:
                 state.timestamp = item.timestamp
     if replay.first_contradiction is not None and image.problem is None and state.path is not None:
-        reason = "the metadata log refers to records that the snapshot lacks"
-        state.contradiction = StopsStart(replay.first_contradiction[1], "MetadataLoader", state.path, reason)
+        offset, text = replay.first_contradiction
+        reason = f"the metadata log refers to records that the snapshot lacks: {text}"
+        message = f"Error loading metadata log record from offset {offset}"
+        state.contradiction = StopsStart(message, "MetadataLoader", state.path, reason)
 
 
 def _check_next_epoch(state: LoadedMetadata, log_epoch: int, path: Path) -> None:

@@ -240,3 +240,12 @@ def test_a_node_without_its_metadata_log_knows_none_of_its_partitions(data_dir: 
         " Another log directory of the node may have the metadata: give it too. Other controllers may have it: give "
         "theirs with --metadata."
     )
+
+
+def test_a_metadata_snapshot_that_lacks_topics_of_the_log(node: Node) -> None:
+    """4.3.1 stopped at this record with a NullPointerException."""
+    snapshots = sorted(node.partition(METADATA).glob("*.checkpoint"))
+    shutil.copy(snapshots[0], snapshots[-1])
+    [stop] = boot(node.log_dirs, TERMS).having(Action.REFUSE)
+    assert stop.broker_message == "Error loading metadata log record from offset 1021"
+    assert "lacks: Unable to find partition " in stop.reason
