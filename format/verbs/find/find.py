@@ -395,8 +395,9 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         offset, high_watermark = match.location.offset or 0, self.bounds.high_watermark
         if not past_high_watermark and high_watermark is not None and offset >= high_watermark:
             return self.lookup.miss(
-                f"a broker answers that there is no such record: the record at offset {offset} is at or past the high "
-                f"watermark {high_watermark} of the checkpoint",
+                f"the record at offset {offset} is at or past the high watermark {high_watermark} of the checkpoint: a "
+                "broker hides it until its own has passed it, which after a start is at once if no other replica is in "
+                "sync",
                 match,
             )
         self.lookup.match = match

@@ -45,6 +45,18 @@ def test_the_checkpoint_of_a_running_broker_hides_no_record(tmp_path: Path) -> N
     assert by_max(partition, past_high_watermark=True).found.not_checked == []
 
 
+def test_a_broker_that_starts_as_the_only_replica_in_sync_serves_what_is_past_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4.3.1 returned such records right after a crash: the reason must not say that a broker has no answer."""
+    monkeypatch.undo()
+    partition = three_segments(tmp_path)
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 23)
+    reason = by_time(partition, BASE_TIMESTAMP + 29).reason
+    assert reason.startswith("the record at offset 29 is at or past the high watermark 23 of the checkpoint: a broker ")
+    assert reason.endswith("at once if no other replica is in sync")
+
+
 @pytest.mark.parametrize(("offset", "unsure"), [(22, ""), (23, "the checkpoint has high watermark 23")])
 def test_who_can_see_an_offset_past_the_checkpoint(tmp_path: Path, offset: int, unsure: str) -> None:
     partition = three_segments(tmp_path)
