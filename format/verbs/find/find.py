@@ -27,6 +27,7 @@ from format.location import Location
 from format.node.log_dir import Kind
 from format.node.offsets import MARKS_OF_REPLICAS
 from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read_partition
+from format.node.partition_surroundings import completed_swaps
 from format.node.target import Target
 from format.timestamps import iso_time
 from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
@@ -115,7 +116,12 @@ def _many_partitions(target: Target) -> str:
 
 
 def _looked_up(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> LookupResult:
-    """The outcome of a search. Beside a running broker, the log is listed and searched again where it seems wrong."""
+    """The outcome of a search. Beside a running broker, the log is listed and searched again where it seems wrong.
+
+    Without one, interrupted swaps count as completed, as its start does that.
+    """
+    if partition.leftovers and partition.mark in MARKS_OF_REPLICAS and not is_broker_running(partition.path):
+        partition, _ = completed_swaps(partition, limits)
     found = _searched(partition, limits, search)
     seems_right = found.error is None and not found.findings
     if seems_right or partition.mark not in MARKS_OF_REPLICAS or not is_broker_running(partition.path):
@@ -163,7 +169,10 @@ def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedL
 
 def _not_searched(partition: Partition) -> Iterator[Finding]:
     """Findings for segments that cannot be searched: the log is missing, not a regular file, or its name impossible."""
+    with_logs = {each.base_offset for each in partition.segments}
     for orphan in partition.orphans:
+        if orphan.base_offset in with_logs:
+            continue
         path = next(iter(orphan.files.values()))
         message = "an index without its log: the offsets of that segment are not searched"
         yield finding("index-orphan", partition.location(path, orphan.base_offset), message)

@@ -51,3 +51,12 @@ def test_a_time_past_an_emptied_segment_with_a_time_index_entry(tmp_path: Path) 
     lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 5)
     assert lookup.answer == (5, BASE_TIMESTAMP + 5)
     assert "time-index-mismatch" in lookup.codes
+
+
+def test_an_offset_in_a_swap_that_a_start_completes(tmp_path: Path) -> None:
+    """A 4.3.1 broker served it after the start: it is not below the log start offset."""
+    log = write_indexed(tmp_path / "t-0", 0, [batch(0)])
+    log.rename(f"{log}.swap")
+    write_indexed(tmp_path / "t-0", 3, [batch(3)])
+    lookup = by_offset(tmp_path / "t-0", 1)
+    assert (lookup.offset, lookup.codes) == (1, [])
