@@ -11,12 +11,14 @@ import msgspec
 from msgspec.structs import replace
 
 from format import layout
-from format.errors import FileChanged, InputError, UnreadableFile
+from format.errors import FileChanged, InputError, KafkaLogError, UnreadableFile
 from format.files.side_file import INT32_RANGE
 from format.findings import Finding, finding, finding_of
 from format.io.session import absolute
+from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
+from format.log.walker import batch_chunks
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import (
     NOT_A_SEGMENT_NAME,
@@ -195,13 +197,34 @@ def _completed(sources: WriteSources) -> WriteSources:
         if denied is not None:
             findings.append(_unreadable(partition.path, denied))
             continue
-        partitions[name], found = completed_swaps(partition, DEFAULT_LIMITS)
+        partitions[name], found = _swapped(partition)
         findings += found
     if denied is not None and not partitions:
         raise denied
     if not any(each.segments for each in partitions.values()) and not any(each.is_incomplete for each in findings):
         findings.append(nothing_to_read(Target(sources.paths[0])))
     return replace(sources, partitions=partitions, findings=findings)
+
+
+def _swapped(partition: Partition) -> tuple[Partition, list[Finding]]:
+    """The partition with its swaps completed; as it is where one is damaged and all that it replaces is still here."""
+    completed, found = completed_swaps(partition, DEFAULT_LIMITS)
+    swaps = [each for each in completed.segments if each not in partition.segments]
+    replaced = [each for each in partition.segments if each not in completed.segments]
+    if not replaced or replaced[0].base_offset > swaps[0].base_offset or all(map(_is_sound, swaps)):
+        return completed, found
+    words = "a .swap file is damaged: the segments that a broker would replace when it starts are taken instead"
+    return partition, [finding("segment-leftover", partition.location(swaps[0].log, swaps[0].base_offset), words)]
+
+
+def _is_sound(segment: Segment) -> bool:
+    """Whether every batch of a log can be read, and has a right CRC."""
+    try:
+        with FileSource(segment.log or Path()) as source:
+            chunks = batch_chunks(source, limits=DEFAULT_LIMITS)
+            return all(each.damage is None and each.table.sums.right_crcs == len(each.table) for each in chunks)
+    except KafkaLogError:
+        return False
 
 
 def _unreadable(path: Path, error: UnreadableFile) -> Finding:

@@ -25,6 +25,13 @@ def completed(directory: Path) -> tuple[Partition, list[str]]:
     return partition, [each.code for each in findings]
 
 
+def written(directory: Path, target: Path) -> bytes:
+    """The logs that salvage writes, joined."""
+    with Publication(target, [directory]) as publication:
+        list(salvage(read_write_sources([directory]), publication))
+    return b"".join(each.read_bytes() for each in sorted((target / "t-0").glob("*.log")))
+
+
 def test_without_a_swap_nothing_changes(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(2))
     leave(tmp_path / "t-0", 0, batches(1), "deleted")
@@ -53,6 +60,17 @@ def test_a_swap_whose_originals_are_gone_loses_nothing(tmp_path: Path) -> None:
         list(salvage(sources, publication))
     assert (tmp_path / "out/t-0" / f"{0:020d}.log").read_bytes() == b"".join(batches(2))
     assert sorted(each.name for each in (tmp_path / "out/t-0").glob("*.log*")) == [f"{0:020d}.log", f"{6:020d}.log"]
+
+
+def test_originals_are_taken_in_place_of_a_damaged_swap(tmp_path: Path) -> None:
+    """All that it replaces is still here, and intact; where the first original is gone, the swap is all there is."""
+    directory = tmp_path / "t-0"
+    for number in range(2):
+        write_segment(directory, 6 * number, batches(2, 6 * number))
+    leave(directory, 0, [*batches(2), b"x" * 200, *batches(1, 9)], "swap")
+    assert written(directory, tmp_path / "one") == b"".join(batches(4))
+    (directory / f"{0:020d}.log").unlink()
+    assert written(directory, tmp_path / "two") == b"".join([*batches(2), *batches(1, 9)])
 
 
 def test_a_swap_at_or_after_a_cleaned_file_never_began(tmp_path: Path) -> None:
