@@ -283,7 +283,10 @@ def settle_leftovers(files: PartitionFiles) -> None:
                 reason = f"offsets {bounds[0]} to {bounds[1] - 1} come from .swap files, which replace it"
                 files.delete(name, reason, kafka_class="LogLoader.load")
     for name in [name for name in files.present if name.endswith(_SWAP)]:
-        files.rename(name, name.removesuffix(_SWAP), "an interrupted swap is completed", kafka_class="LogLoader.load")
+        target = name.removesuffix(_SWAP)
+        if target in files.present:
+            files.delete(target, "the .swap file takes its place", kafka_class="LogLoader.load")
+        files.rename(name, target, "an interrupted swap is completed", kafka_class="LogLoader.load")
 
 
 def _removed_temporary(files: PartitionFiles) -> list[str]:
