@@ -312,12 +312,14 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                 continue
             largest = largest_timestamp(segment, at_least=timestamp)
             largest_of_all = max(largest_of_all, largest.timestamp)
-            has_none = largest.timestamp == NO_TIMESTAMP and not largest.is_contradicted
-            reached = segment.modified_ms if has_none else largest.timestamp
+            has_none = largest.timestamp == NO_TIMESTAMP
+            goes_by_file = has_none and largest.in_index == NO_TIMESTAMP
+            reached = largest.in_index if has_none else largest.timestamp
+            reached = segment.modified_ms if goes_by_file else reached
             is_reached = reached >= timestamp
             side = "at or after" if is_reached else "before"
             detail = (
-                f"{largest.detail}, and the file was changed at {iso_time(reached)}" if has_none else largest.detail
+                f"{largest.detail}, and the file was changed at {iso_time(reached)}" if goes_by_file else largest.detail
             )
             segment.step(f", {number + 1} of {len(self.segments)}: {detail}, {side} {iso_time(timestamp)}")
             if is_reached and has_none:

@@ -97,13 +97,13 @@ def _headers_to_end(log: FileSource, start: int) -> list[list[int]]:
 class LargestTimestamp(msgspec.Struct, frozen=True):
     """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source.
 
-    ``is_contradicted``: the time index has another one, which the log contradicts.
+    ``in_index`` is that of an entry of the time index that the log contradicts, -1 for none.
     """
 
     timestamp: int
     offset: int
     detail: str
-    is_contradicted: bool = False
+    in_index: int = NO_TIMESTAMP
 
 
 def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> LargestTimestamp:
@@ -140,7 +140,7 @@ def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> La
             if scanned.timestamp == NO_TIMESTAMP:
                 why = "no batch of the segment has a timestamp"
             segment.report(_entry_mismatch(segment, path, entry, why))
-        return replace(scanned, is_contradicted=True)
+        return replace(scanned, in_index=entry.timestamp)
     if at_least is not None and entry.timestamp >= at_least:
         return largest
     later = _later_largest(segment, place, is_trimmed)

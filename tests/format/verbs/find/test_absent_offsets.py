@@ -51,6 +51,7 @@ def test_a_time_past_an_emptied_segment_with_a_time_index_entry(tmp_path: Path) 
     lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 5)
     assert lookup.answer == (5, BASE_TIMESTAMP + 5)
     assert "time-index-mismatch" in lookup.codes
+    assert "looks no further than segment 0" in by_time(tmp_path / "t-0", BASE_TIMESTAMP + 2).reason
 
 
 def test_an_offset_in_a_swap_that_a_start_completes(tmp_path: Path) -> None:
