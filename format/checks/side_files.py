@@ -246,9 +246,13 @@ class TimeIndexCheck:
                     f"entry {number} has timestamp {iso_time(timestamp)}, which belongs to a batch before offset "
                     f"{offset}",
                 )  # fmt: skip
-        is_complete = is_closed or (offsets is not None and offsets.is_clean_shutdown and len(self._timestamps))
-        if is_complete and self._largest >= 0 and not self.has_padding:
+        is_clean = offsets is not None and offsets.is_clean_shutdown
+        is_complete = is_closed or (is_clean and (self.has_padding or len(self._timestamps)))
+        if self.has_padding:  # to a broker the zeros are entries, unless it builds the index again
+            is_complete = is_complete and offsets is not None and self._is_kept(offsets)
+        if is_complete and self._largest >= 0:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1
+            known = 0 if self.has_padding else known
             if known < self._largest:
                 has = f"the last entry has timestamp {iso_time(known)}" if known >= 0 else "the index has no entry"
                 result = "look-ups by time skip the segment" if known >= 0 else "later times may not be found"
@@ -259,6 +263,10 @@ class TimeIndexCheck:
                     expected=self._largest,
                     actual=known,
                 )
+
+    def _is_kept(self, offsets: PartitionOffsets) -> bool:
+        """Whether a start leaves the index as it is."""
+        return not offsets.is_broker_running and offsets.keeps_indexes(self._last_offset + 1)
 
 
 class SegmentTransactions(msgspec.Struct):

@@ -516,12 +516,12 @@ class PartitionCheck:
         indexes = ((layout.OFFSET_INDEX_SUFFIX, offsets), (layout.TIME_INDEX_SUFFIX, times))
         padded = [suffix for suffix, index in indexes if index is not None and index.padding_bytes]
         if padded:
-            has = "have their" if len(padded) > 1 else "has its"
+            ends = "end" if len(padded) > 1 else "ends"
             found.append(
                 finding(
                     "index-preallocated",
                     self.partition.location(segment.log, segment.base_offset),
-                    f"{' and '.join(padded)} still {has} preallocated size: the segment was being written",
+                    f"{' and '.join(padded)} {ends} in preallocated zeros, as while the segment is being written",
                 )
             )
         place_of = partial(self.partition.location, base_offset=segment.base_offset)

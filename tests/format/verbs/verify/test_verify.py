@@ -259,3 +259,16 @@ def test_a_swap_that_a_start_completes_is_verified(node: Path) -> None:
     flip(swap, 1000)
     found = [each for each in run(node) if each.severity >= Severity.WARNING]
     assert [(each.code, each.location.path) for each in found] == [("batch-crc-mismatch", str(swap))]
+
+
+@pytest.mark.parametrize(("recovery_point", "is_wrong"), [(1264, True), (500, False)])
+def test_zeros_at_the_end_of_the_time_index_of_a_closed_segment(
+    node: Path, recovery_point: int, *, is_wrong: bool
+) -> None:
+    """4.3.1 found no time in the segment, unless its start built the index again."""
+    index = node / "orders-0" / f"{0:020}.timeindex"
+    index.write_bytes(index.read_bytes() + bytes(24))
+    (node / ".kafka_cleanshutdown").unlink(missing_ok=True)
+    (node / "recovery-point-offset-checkpoint").write_text(f"0\n1\norders 0 {recovery_point}\n")
+    wrong = [each.location.path for each in run(node) if each.code == "time-index-mismatch"]
+    assert wrong == ([str(index)] if is_wrong else [])
