@@ -310,7 +310,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         for number, segment in enumerate(self.segments):
             if self._is_below_start(segment):
                 continue
-            largest = largest_timestamp(segment, at_least=timestamp)
+            is_kept = segment.next_base_offset is not None and self.bounds.offsets.keeps_indexes(None)
+            largest = largest_timestamp(segment, at_least=timestamp, is_kept=is_kept)
             largest_of_all = max(largest_of_all, largest.timestamp)
             has_none = largest.timestamp == NO_TIMESTAMP
             goes_by_file = has_none and largest.in_index == NO_TIMESTAMP

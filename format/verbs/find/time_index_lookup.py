@@ -106,11 +106,14 @@ class LargestTimestamp(msgspec.Struct, frozen=True):
     in_index: int = NO_TIMESTAMP
 
 
-def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> LargestTimestamp:
+def largest_timestamp(
+    segment: LookupSegment, at_least: int | None = None, *, is_kept: bool = False
+) -> LargestTimestamp:
     """The segment's largest timestamp, equal to LogSegment.maxTimestampSoFar after a broker's start.
 
     The last time index entry has it when the segment was closed. Where the index is missing, still preallocated or
     contradicted by the log, the batch headers are read. With ``at_least``, an entry that reaches it is enough.
+    ``is_kept``: the segment is closed, and a broker's start leaves its index as it is.
     """
     path = segment.segment.time_index
     if path is None:
@@ -122,6 +125,8 @@ def largest_timestamp(segment: LookupSegment, at_least: int | None = None) -> La
     except KafkaLogError as error:
         segment.report(finding_of(error, segment.at(path)))
         return _scanned_largest(segment, "the time index cannot be used")
+    if is_kept and not is_trimmed and not index.size_bytes % TIME_INDEX_ENTRY.size_bytes:
+        segment.report(_mismatch(segment.at(path), "the index ends in zeros, to a broker an entry of 1970-01-01"))
     if entry is None:
         largest = _scanned_largest(segment, "the time index has no entry")
         if is_trimmed and largest.timestamp != NO_TIMESTAMP:

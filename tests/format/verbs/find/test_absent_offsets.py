@@ -61,3 +61,14 @@ def test_an_offset_in_a_swap_that_a_start_completes(tmp_path: Path) -> None:
     write_indexed(tmp_path / "t-0", 3, [batch(3)])
     lookup = by_offset(tmp_path / "t-0", 1)
     assert (lookup.offset, lookup.codes) == (1, [])
+
+
+def test_a_time_in_a_closed_segment_whose_time_index_ends_in_zeros(tmp_path: Path) -> None:
+    """After a clean stop 4.3.1 took the zeros for the largest time, and answered with the next segment."""
+    index = write_indexed(tmp_path / "t-0", 0, [batch(0)]).with_suffix(".timeindex")
+    write_indexed(tmp_path / "t-0", 3, [batch(3)])
+    index.write_bytes(index.read_bytes() + bytes(24))
+    assert (by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1).codes) == []
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1)
+    assert (lookup.offset, lookup.codes) == (1, ["time-index-mismatch"])
