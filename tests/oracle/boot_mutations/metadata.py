@@ -59,6 +59,10 @@ def metadata_logs() -> Named:
     yield "newest snapshot zeroed", lambda node: zero(newest(node))
     yield "newest snapshot empty", lambda node: newest(node).write_bytes(b"")
     yield "newest snapshot cut", lambda node: cut(newest(node), newest(node).stat().st_size // 2)
+    yield (
+        "newest snapshot with the content of the oldest",
+        lambda node: shutil.copy(min(node.partition(METADATA).glob("*.checkpoint")), newest(node)),
+    )
     yield "newest snapshot garbage", lambda node: newest(node).write_bytes(garbage(500))
     yield "newest snapshot flipped", lambda node: flip(newest(node), newest(node).stat().st_size // 2)
     yield "newest snapshot flipped late", lambda node: flip(newest(node), newest(node).stat().st_size - 20)
