@@ -173,11 +173,12 @@ def completed_swaps(partition: Partition, limits: Limits) -> tuple[Partition, li
     kept = [each for each in partition.segments if each not in replaced]
     new = [replace(each, leftover=None) for each in swaps]
     segments = sorted([*kept, *new], key=lambda each: each.base_offset)
+    instead = f" in place of {counted_plainly(len(replaced), 'segment')}" if replaced else ""
     found = finding(
         "segment-leftover",
         partition.location(swaps[0].log, first),
-        f"{offsets_are(first, end - 1)} taken from .swap files in place of "
-        f"{counted_plainly(len(replaced), 'segment')}: a broker also completes the swap when it starts",
+        f"{offsets_are(first, end - 1)} taken from .swap files{instead}: "
+        "a broker also completes the swap when it starts",
     )
     return partition.with_segments(segments), [found]
 
