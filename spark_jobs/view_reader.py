@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -91,7 +91,7 @@ class Query(msgspec.Struct, frozen=True):
 
     brokers: planning.Brokers = msgspec.field(default_factory=planning.Brokers)
     coordinators: tuple[str, ...] = ()
-    compacted_topics: frozenset[str] = frozenset()
+    compacted_topics: Mapping[str, bool] = msgspec.field(default_factory=dict)
     id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     terms: TransactionTerms = msgspec.field(default_factory=lambda: TransactionTerms(now_ms=0))
     surroundings: planning.PlanningState = msgspec.field(default_factory=planning.PlanningState)
@@ -513,8 +513,8 @@ def segments(unit: PlaceUnit) -> Iterator[Row]:
         return
 
 
-def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[str]]:
-    """The findings about several units together at these paths, and the compacted topics, for verifying the units."""
+def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], Mapping[str, bool]]:
+    """The findings about several units together at these paths, and which topics are compacted, to verify the units."""
     targets = [Target(path) for path in paths]
     found = [each for target in targets for each in verify.findings_of_place(target)]
     found += verify.verify_nodes(targets)
@@ -535,7 +535,9 @@ def logs_to_fold(view: str, unit: PlaceUnit) -> Sequence[LogUnit]:
     return () if partition.topic == TRANSACTION_STATE_TOPIC else [log for log in logs if log is not None]
 
 
-def findings(unit: PlaceUnit, compacted_topics: frozenset[str], driver: Driver[Any] | None = None) -> Iterator[Finding]:
+def findings(
+    unit: PlaceUnit, compacted_topics: Mapping[str, bool], driver: Driver[Any] | None = None
+) -> Iterator[Finding]:
     """Findings of a unit, which is verified as a whole."""
     scan = verify.VerifyScan(compacted_topics=compacted_topics)
     return (each for each in scan.results(unit, driver or SerialDriver(scan.walk)) if isinstance(each, Finding))

@@ -198,7 +198,8 @@ class OffsetChain:
     """Checks that each batch continues the offsets and leader epochs before it; fed segment by segment, in order.
 
     Gaps in offsets are no loss in a compacted log: if checkpoints and configs show compaction (``is_compacted``), or
-    after the first batch with fewer records than offsets. Otherwise the log may have been compacted too: in the replica
+    after the first batch with fewer records than offsets. They are likely a loss if configs show none (``is_compacted``
+    is False; None for not known). Otherwise the log may have been compacted too: in the replica
     from which it was fetched, in batches of one record each, or before the configuration was changed. But compaction
     removes every record without a key, and starts at the start of a log, so that a gap after such a record is a loss.
 
@@ -206,7 +207,8 @@ class OffsetChain:
     batches around it. So a batch after a gap is judged with the two after it; ``end_segment`` ends the wait for these.
     """
 
-    def __init__(self, *, is_compacted: bool = False) -> None:
+    def __init__(self, *, is_compacted: bool | None = None) -> None:
+        self._has_no_compaction = is_compacted is False
         self._compacted_from = 0 if is_compacted else _NEVER
         self._unexplained_from = _NEVER  # the offset after the first gap that compaction may have left
         self._keyless_offset: int | None = None  # the first offset of a record without a key
@@ -529,6 +531,9 @@ class OffsetChain:
             code = "segment-missing"
         if self._keyless_offset is None or self._keyless_offset > previous:
             self._unexplained_from = min(self._unexplained_from, base)
+            if self._has_no_compaction:
+                message += ": the metadata does not have the topic as compacted, so they are lost, unless it was before"
+                return finding(code, place, message, judgement=Judgement(Severity.WARNING, Certainty.LIKELY))
             return finding(
                 code,
                 place,

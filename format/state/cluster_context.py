@@ -385,15 +385,15 @@ class ClusterContext(msgspec.Struct):
         """How many of the topics that were asked for are not in the metadata log here."""
         return len(self._unknown_topics)
 
-    def compacted_topics(self) -> frozenset[str]:
-        """The names of the topics that are compacted according to the metadata log."""
-        if self.image is None:
-            return frozenset()
+    def compacted_topics(self) -> dict[str, bool]:
+        """By the names of topics, whether they are compacted according to the metadata log, as far as that shows it."""
+        if self.image is None or self.state is None:
+            return {}
         found = {
-            topic: configs_of_topic(topic, None, self.image, self.properties, self.terms.options)
+            topic: configs_of_topic(topic, None, self.image, self.properties, self.terms.options).is_compacted
             for topic in self.image.names.values()
         }
-        return frozenset(topic for topic, configs in found.items() if configs.is_compacted)
+        return {topic: is_so for topic, is_so in found.items() if is_so or not self.state.is_damaged}
 
     def is_only_replica(self, partition: Partition) -> bool:
         """Whether a partition has only this one replica according to the metadata."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -51,7 +51,7 @@ class BundleTerms(msgspec.Struct, frozen=True):
     render: Render | None = None
     no_report: str = ""
     names: Names | None = None
-    compacted_topics: frozenset[str] = frozenset()
+    compacted_topics: Mapping[str, bool] = msgspec.field(default_factory=dict)
     directory: str | None = None
     version: str = ""  # of the program
 

@@ -130,7 +130,7 @@ def repeated_batches(evidence: Evidence) -> Iterator[Draft]:
     compacted = evidence.context.compacted_topics()
     for each in evidence.longest_replicas():
         topic = each.topic or ""
-        if topic in compacted or each.cleaner_offset is not None or (each.batch_count or 0) < 2:
+        if compacted.get(topic) or each.cleaner_offset is not None or (each.batch_count or 0) < 2:
             continue
         try:
             pairs = list(_equal_batches(read_partition(path_of(each.path)), evidence.limits))

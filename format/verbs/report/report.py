@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -302,13 +302,13 @@ class ReportRun:
         self._survey.finish()
         yield from map(self._taken, verify_nodes(self.targets, terms))
 
-    def _compacted_topics(self) -> frozenset[str]:
-        """The compacted topics for verify; where the metadata log is read for them, that is the report's context."""
+    def _compacted_topics(self) -> Mapping[str, bool]:
+        """What verify is told of topics; where the metadata log is read for that, it is the report's context."""
         if not all(target.kind is Kind.LOG_DIR for target in self.targets):
             return compacted_topics_at(self.targets, self.terms.limits)
         with suppress(KafkaLogError):  # verify reports it
             self._context = self._read_context()
-        return frozenset() if self._context is None else self._context.compacted_topics()
+        return {} if self._context is None else self._context.compacted_topics()
 
     def _read_context(self) -> ClusterContext:
         self._metadata = self._read_changes()
@@ -318,7 +318,7 @@ class ReportRun:
         named = self.terms.context.metadata
         return read_changes(self.targets if named is None else [Target(named)], self.terms.limits)
 
-    def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
+    def _bundled_findings(self, compacted_topics: Mapping[str, bool]) -> Iterator[Finding]:
         """The findings of bundles; the survey gets them before the batches."""
         terms = self.terms
         for bundle in terms.bundles:

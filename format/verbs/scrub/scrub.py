@@ -138,7 +138,7 @@ def plan_pass(targets: Sequence[Target], state: State, terms: ScrubTerms) -> Scr
 
 
 class _Planner:
-    def __init__(self, state: State, terms: ScrubTerms, compacted_topics: frozenset[str]) -> None:
+    def __init__(self, state: State, terms: ScrubTerms, compacted_topics: Mapping[str, bool]) -> None:
         self._state, self._terms, self._compacted_topics = state, terms, compacted_topics
         self._now_ms = terms.now_ms()
         self._known = {each.path: each for each in state.partitions()}
@@ -191,7 +191,7 @@ class _Planner:
             return
         if path.parent not in self._cleaned:
             self._cleaned[path.parent] = cleaned_offsets(path.parent, self._terms.limits)
-        is_compacted = topic in self._compacted_topics or topic in layout.COORDINATOR_TOPICS
+        is_compacted = self._compacted_topics.get(topic, False) or topic in layout.COORDINATOR_TOPICS
         is_compacted = is_compacted or (topic, number) in self._cleaned[path.parent]
         topic_id = topic_id_of(partition, self._terms.limits)
         is_same = known is not None and (known.directory_inode, known.topic_id) == (inode, topic_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -339,7 +339,7 @@ class PartitionCheck:
         walk: LogWalk,
         report: UnitReport,
         *,
-        compacted_topics: frozenset[str] = frozenset(),
+        compacted_topics: Mapping[str, bool],
     ) -> None:
         self.partition = partition
         self.offsets = offsets_of(partition, checkpoints)
@@ -349,8 +349,8 @@ class PartitionCheck:
         self.report = report
         self.is_full = walk.level is Level.FULL
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
-        is_compacted = partition.topic in layout.COORDINATOR_TOPICS or bool(cleaner_offset)
-        is_compacted = is_compacted or partition.topic in compacted_topics
+        is_compacted = True if partition.topic in layout.COORDINATOR_TOPICS or cleaner_offset else None
+        is_compacted = is_compacted or compacted_topics.get(partition.topic or "")
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState.of_topic(partition.topic)
         self.transactions = SegmentTransactions()  # of the current segment

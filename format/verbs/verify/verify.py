@@ -231,15 +231,15 @@ Watch = Callable[[LogUnit, WalkedChunk], None]
 class VerifyTerms(msgspec.Struct, frozen=True):
     """What is verified, and how.
 
-    ``compacted_topics`` are those that the metadata log configures so. Of a log that ``is_verified`` as it is now, only
-    headers are read. ``jobs`` processes share the work, and ``advance`` is called with the bytes of the logs that were
-    read since the last call.
+    ``compacted_topics``: whether topics are compacted, where the metadata log shows it. Of a log that ``is_verified``
+    as it is now, only headers are read. ``jobs`` processes share the work, and ``advance`` is called with the bytes of
+    the logs that were read since the last call.
     """
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     partition_counts: PartitionCounts = None  # see LogWalk
-    compacted_topics: frozenset[str] = frozenset()
+    compacted_topics: Mapping[str, bool] = msgspec.field(default_factory=dict)
     is_verified: Callable[[Path], bool] | None = None
     jobs: int = 1
     advance: Advance = no_progress
@@ -322,7 +322,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
     """
 
     walk: LogWalk = LogWalk()
-    compacted_topics: frozenset[str] = frozenset()
+    compacted_topics: Mapping[str, bool] = msgspec.field(default_factory=dict)
     elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
     kept_start: dict[tuple[Any, ...], Any] | None = None
 
@@ -711,8 +711,8 @@ def not_checked(level: Level, coverage: Coverage) -> Iterator[str]:
         yield unread_heads_words(coverage.remote_heads)
 
 
-def compacted_topics_at(targets: Sequence[Target], limits: Limits) -> frozenset[str]:
-    """The topics that the metadata log in the given log directories configures as compacted.
+def compacted_topics_at(targets: Sequence[Target], limits: Limits) -> Mapping[str, bool]:
+    """Whether topics are compacted according to the metadata log in the given log directories, by their names.
 
     Empty where there is no metadata log, or it cannot be read. Targets that are no log directories are passed over:
     for a single partition, reading the metadata log around it takes too long.
@@ -721,9 +721,9 @@ def compacted_topics_at(targets: Sequence[Target], limits: Limits) -> frozenset[
         log_dirs = [target for target in targets if target.kind is Kind.LOG_DIR]
         directories = [log_dir for target in log_dirs for log_dir in target.log_dirs]
         if not any((CLUSTER_METADATA_TOPIC, 0) in each.topic_partitions for each in directories):
-            return frozenset()
+            return {}
         from format.state.cluster_context import ContextTerms, read_context  # takes longer to import than to run
 
         return read_context(log_dirs, ContextTerms(limits=limits)).compacted_topics()
     except KafkaLogError:
-        return frozenset()  # verifying the path reports it
+        return {}  # verifying the path reports it

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from format.findings import MOST_ALIKE, Finding, Severity
+from format.findings import MOST_ALIKE, Certainty, Finding, Severity
 from format.verbs.verify.verify import Level, VerifyTerms, bytes_to_verify, verify
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
@@ -207,10 +207,16 @@ def test_a_replica_fetched_from_a_compacted_leader_is_not_accused(tmp_path: Path
 def test_gaps_of_a_topic_that_is_configured_as_compacted(tmp_path: Path) -> None:
     partition = tmp_path / "t-0"
     write_segment(partition, 0, [batch(each, [b"v"]) for each in (0, 3, 9)])
-    named = VerifyTerms(Level.HEADERS, compacted_topics=frozenset({"t"}))
-    other = VerifyTerms(Level.HEADERS, compacted_topics=frozenset({"other"}))
-    assert [each.code for each in verify(partition, named)] == []
-    assert {each.code for each in verify(partition, other)} == {"offset-gap"}
+    write_segment(partition, 12, [batch(12, [b"v"])])
+
+    def found(topics: dict[str, bool]) -> set[tuple[str, Severity, Certainty]]:
+        verified = verify(partition, VerifyTerms(Level.HEADERS, compacted_topics=topics))
+        return {(each.code, each.severity, each.certainty) for each in verified}
+
+    codes = ("offset-gap", "segment-missing")
+    assert found({"t": True}) == set()
+    assert found({"other": True}) == {(code, Severity.INFO, Certainty.POSSIBLE) for code in codes}
+    assert found({"t": False}) == {(code, Severity.WARNING, Certainty.LIKELY) for code in codes}
 
 
 def test_compaction_gaps_are_no_loss(tmp_path: Path) -> None:
