@@ -408,8 +408,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         if not past_high_watermark and high_watermark is not None and offset >= high_watermark:
             return self.lookup.miss(
                 f"the record at offset {offset} is at or past the high watermark {high_watermark} of the checkpoint: a "
-                "broker hides it until its own has passed it, which after a start is at once if no other replica is in "
-                "sync",
+                "broker hides it until its own high watermark is past it, which after a start is at once if no other "
+                "replica is in sync",
                 match,
             )
         self.lookup.match = match

@@ -449,7 +449,7 @@ class _ToldDriver(msgspec.Struct, frozen=True):
 
 
 class _ToldScan(msgspec.Struct, frozen=True):
-    """The scan with such drivers; only what is read whole is worth sharing."""
+    """verify's scan, whose drivers are ``_ToldDriver``; logs that were verified before are not worth sharing."""
 
     scan: VerifyScan
     terms: VerifyTerms
