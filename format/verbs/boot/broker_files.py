@@ -288,8 +288,9 @@ class PartitionFiles(msgspec.Struct):
 
     def delete(self, name: str, reason: str, *, to: str | None = None, **values: object) -> None:
         """Delete a file; ``to`` is the name that it has until it is removed."""
-        place = self.present.pop(name, None) or (name if name in self._on_disk else None)
         path = self.path / name
+        renamed = [step.path.name for step in self.steps if step.action is Action.RENAME and step.new_path == path]
+        place = self.present.pop(name, None) or next(iter(renamed), name if name in self._on_disk else None)
         self.steps = [
             step
             for step in self.steps
