@@ -199,9 +199,9 @@ class OffsetChain:
 
     Gaps in offsets are no loss in a compacted log: if checkpoints and configs show compaction (``is_compacted``), or
     after the first batch with fewer records than offsets. They are likely a loss if configs show none (``is_compacted``
-    is False; None for not known). Otherwise the log may have been compacted too: in the replica
-    from which it was fetched, in batches of one record each, or before the configuration was changed. But compaction
-    removes every record without a key, and starts at the start of a log, so that a gap after such a record is a loss.
+    is False; None for not known). Otherwise the log may have been compacted too: in the replica from which it was
+    fetched, in batches of one record each, or before the configuration was changed. But compaction removes every record
+    without a key, and starts at the start of a log, so that a gap after such a record is a loss.
 
     Where two batches contradict each other, one has a false base offset: the one for which there is room between the
     batches around it. So a batch after a gap is judged with the two after it; ``end_segment`` ends the wait for these.

@@ -251,8 +251,8 @@ class TimeIndexCheck:
         if self.has_padding:  # to a broker the zeros are entries, unless it builds the index again
             is_complete = is_complete and offsets is not None and self._is_kept(offsets)
         if is_complete and self._largest >= 0:
-            known = int(self._timestamps[-1]) if len(self._timestamps) else -1
-            known = 0 if self.has_padding else known
+            last = int(self._timestamps[-1]) if len(self._timestamps) else -1
+            known = 0 if self.has_padding else last
             if known < self._largest:
                 has = f"the last entry has timestamp {iso_time(known)}" if known >= 0 else "the index has no entry"
                 result = "look-ups by time skip the segment" if known >= 0 else "later times may not be found"

@@ -20,7 +20,7 @@ from format.io.source import FileSource, check_unchanged
 from format.limits import MIB
 from format.log.batch_chunk import BatchRange, HeaderChunk
 from format.log.walker import header_chunks
-from format.scan.cluster import UnitScan, UnitT, cluster_for
+from format.scan.cluster import UnitT, cluster_for
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import (
     Cost,
@@ -175,11 +175,12 @@ def scan_logs(
     if cluster is not None and not may_stop:
         yield from cluster.results(by_log, units, advance)
     else:
-        shared: Sequence[LogUnit | Finding] = ()
+        shared: list[LogUnit | Finding] = []
         if jobs > 1 and may_be_shared(scan):
             shared = list(units)
             units = iter(shared)
-        with open_units(by_log, scan, shared, jobs, advance) as results:
+        with_logs = [(unit, by_log.logs(unit)) for unit in shared]
+        with open_units(scan, by_log.results, with_logs, jobs, advance) as results:
             for unit in units:
                 yield from results(unit)
     if listing.error is not None:
@@ -255,9 +256,9 @@ def may_be_shared(walk: Walk[PartT]) -> bool:
 
 @contextmanager
 def open_units(
-    scan: UnitScan[UnitT, ResultT],
     walk: Walk[PartT],
-    units: Sequence[UnitT],
+    fold: Callable[[UnitT, Driver[PartT]], Iterator[ResultT]],
+    units: Sequence[tuple[UnitT, Sequence[LogUnit]]],
     jobs: int,
     advance: Advance = no_progress,
     *,
@@ -265,13 +266,13 @@ def open_units(
 ) -> Iterator[Callable[[UnitT], Iterator[ResultT]]]:
     """What makes the results of a unit, for units that are requested in their order, and for any others.
 
-    If several processes are faster, they fold the units of small logs, and make the parts of other logs. ``walk`` is
-    that of the scan. Without ``may_fold_elsewhere`` all units are folded in this process.
+    If several processes are faster, they fold the units of small logs, and make the parts of other logs. ``units`` come
+    with the logs that are read whole. Without ``may_fold_elsewhere`` all units are folded in this process.
     """
-    logs = {number: found for number, unit in enumerate(units) if (found := scan.logs(unit))}
+    logs = {number: found for number, (_, found) in enumerate(units) if found}
     if not _are_shared(walk, [log.path for found in logs.values() for log in found], jobs):
         serial = SerialDriver(walk, advance)
-        yield lambda unit: scan.results(unit, serial)
+        yield lambda unit: fold(unit, serial)
         return
     from format.scan.processes import SharedUnits
 
@@ -280,15 +281,15 @@ def open_units(
     small = {number: size for number, size in sizes.items() if may_fold_elsewhere and size <= range_bytes}
     others = (log for number, found in logs.items() if number not in small for log in found)
     large = [log for log in others if size_of(log.path) * _LEAST_OF_RANGE > range_bytes]
-    numbers = {id(units[number]): number for number in reversed(small)}
+    numbers = {id(units[number][0]): number for number in reversed(small)}
 
-    def fold(number: int, room: Room) -> Iterator[ResultT]:
-        return scan.results(units[number], SerialDriver(walk, no_progress, room))
+    def fold_elsewhere(number: int, room: Room) -> Iterator[ResultT]:
+        return fold(units[number][0], SerialDriver(walk, no_progress, room))
 
     def results(unit: UnitT) -> Iterator[ResultT]:
         number = numbers.pop(id(unit), None)
         if number is None:
-            yield from scan.results(unit, driver)
+            yield from fold(unit, driver)
         else:
             yield from elsewhere.results(number)
             if small[number]:
@@ -299,7 +300,7 @@ def open_units(
         if large:
             driver = opened.enter_context(closing(ForkedDriver(walk, large, jobs, advance)))
         if small:
-            elsewhere = opened.enter_context(closing(SharedUnits(fold, small, min(jobs, len(small)))))
+            elsewhere = opened.enter_context(closing(SharedUnits(fold_elsewhere, small, min(jobs, len(small)))))
         yield results
 
 

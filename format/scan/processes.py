@@ -24,7 +24,7 @@ import struct
 import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, cast
@@ -253,8 +253,8 @@ class _Worker(msgspec.Struct):
     given: deque[_Work] = msgspec.field(default_factory=deque)
 
 
-class Workers(AbstractContextManager["Workers"]):
-    """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context manager.
+class Workers:
+    """``count`` forked processes that call ``do(task, outbox)``; close them at the end.
 
     Each calls ``begin`` first, to release resources that only the parent may hold, such as a lock.
     """
@@ -405,9 +405,6 @@ class Workers(AbstractContextManager["Workers"]):
             with suppress(BufferError):  # an error that is being raised may still refer to a result in this memory
                 worker.shared.close()
         self._workers.clear()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class _UnitEnd(msgspec.Struct, frozen=True):

@@ -448,31 +448,6 @@ class _ToldDriver(msgspec.Struct, frozen=True):
         return LogParts(read)
 
 
-class _ToldScan(msgspec.Struct, frozen=True):
-    """verify's scan, whose drivers are ``_ToldDriver``; logs that were verified before are not worth sharing."""
-
-    scan: VerifyScan
-    terms: VerifyTerms
-    watch: Watch | None
-
-    @property
-    def walk(self) -> LogWalk:
-        return self.scan.walk
-
-    def place(self, unit: Unit) -> Path | None:
-        """The path of a unit, as of the scan."""
-        return self.scan.place(unit)
-
-    def logs(self, unit: Unit) -> Sequence[LogUnit]:
-        """The logs of a unit that were not verified before."""
-        is_verified, logs = self.terms.is_verified, self.scan.logs(unit)
-        return logs if is_verified is None else [each for each in logs if not is_verified(each.path)]
-
-    def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
-        """The results of the scan."""
-        return self.scan.results(unit, _ToldDriver(driver, self.terms, self.watch))
-
-
 def _is_live(unit: LogDirFiles | PartitionDirectory | LoneFile) -> bool:
     """Whether a broker may write to the files of a unit."""
     if isinstance(unit, LogDirFiles):
@@ -591,10 +566,14 @@ def _findings(
         for number, target in enumerate(targets):
             with suppress(KafkaLogError):  # verifying the target reports it
                 listed[number] = list(units_of(target, terms.limits))
+    is_verified = terms.is_verified or (lambda path: False)
     with open_units(
-        _ToldScan(here, terms, watch),
         terms.walk,
-        list(chain.from_iterable(listed.values())),
+        lambda unit, driver: here.results(unit, _ToldDriver(driver, terms, watch)),
+        [
+            (unit, [log for log in here.logs(unit) if not is_verified(log.path)])
+            for unit in chain.from_iterable(listed.values())
+        ],
         terms.jobs,
         terms.advance,
         may_fold_elsewhere=watch is None,

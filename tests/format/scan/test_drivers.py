@@ -148,7 +148,7 @@ def test_small_logs_are_folded_by_workers(tmp_path: Path) -> None:
 
 def test_units_that_are_passed_over_or_come_out_of_order(tmp_path: Path) -> None:
     logs = [log_of(tmp_path / f"{name}-0", 2) for name in "abcdef"]
-    with open_units(LogByLog(Toy()), Toy(), logs, 2) as results:
+    with open_units(Toy(), LogByLog(Toy()).results, [(log, [log]) for log in logs], 2) as results:
         assert next(results(logs[1])) == ("b-0", 0)
         assert [*results(logs[3])] == [("d-0", 0), ("d-0", 3)]
         assert [*results(logs[3])] == [("d-0", 0), ("d-0", 3)], "a second time, in this process"

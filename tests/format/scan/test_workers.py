@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from pickle import PickleBuffer
 
@@ -27,7 +28,7 @@ def _task(task: int, outbox: Outbox) -> None:
 
 def test_results_come_in_the_order_of_the_tasks() -> None:
     seen: list[object] = []
-    with Workers(3, _task) as workers:
+    with closing(Workers(3, _task)) as workers:
         for task, items in workers.results(range(1, 12)):
             if task == 9:
                 continue  # nobody looks at these
@@ -74,7 +75,7 @@ def _send_lines(task: int, outbox: Outbox) -> None:
 def test_large_buffers_come_as_they_were_sent() -> None:
     count = 0
     kept = []
-    with Workers(2, _send_lines) as workers:
+    with closing(Workers(2, _send_lines)) as workers:
         for task, items in workers.results(range(1, 6)):
             for each in items:
                 assert bytes(each.content) == bytes([task]) * len(each.content)
@@ -96,7 +97,7 @@ def _stream(task: int, outbox: Outbox) -> None:
 
 
 def test_a_stream_is_joined_and_cut() -> None:
-    with Workers(2, _stream) as workers:
+    with closing(Workers(2, _stream)) as workers:
         for task, items in workers.results((1, 60, 3)):
             streamed = b""
             others = []
