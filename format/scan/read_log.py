@@ -63,7 +63,7 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     if lost is not None:
         message += f"; {offsets_are(*lost)} missing here"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
-        message += _words_about_the_end(log.known_end, lost)
+        message += _words_about_the_end(log.known_end, damage.lost_from, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
     if severity is not None:
         message += "; a broker serves what is before, and consumers fail on this magic until the bytes are cut off"
@@ -81,12 +81,15 @@ def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
     return first, end - 1
 
 
-def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) -> str:
-    """The end of the message about damage at the end of the log: how it is known which offsets are lost."""
+def _words_about_the_end(known_end: int | None, first: int | None, lost: tuple[int, int] | None) -> str:
+    """The end of the message about damage at the end of the log: what is known of the offsets that are lost.
+
+    ``first`` is the first offset that may be lost, None if unknown.
+    """
     if known_end is None:
         return "; it is not known where the log ended"
     if lost is None:
-        return f"; no offset below {known_end} is lost, and no checkpoint or snapshot shows a later one"
+        return f"; no checkpoint or snapshot shows a record from offset {max(known_end, first or 0)} on"
     return ", as checkpoints or snapshots show"
 
 

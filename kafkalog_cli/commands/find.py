@@ -191,8 +191,8 @@ def _show(
 ) -> None:
     if sought.explain:
         run.write(STEP, (step.row() for step in found.steps))
-    run.findings(found.findings)
     if found.error is not None:
+        run.findings(found.findings)
         raise found.error
     match = found.match
     of_replica: tuple[Assignment, int | None] | tuple[()] = ()
@@ -207,17 +207,16 @@ def _show(
             words = ". ".join(each for each in (words, standing(partition.name, assignment, node_id)) if each)
     if words and is_one_of_several:
         words = f"{partition.path}: {words}"
+    run.conclude(words)
     if match is not None:
-        run.conclude(words)
         if match.is_ahead_of_its_file:
             run.conclude(_future_words(match))
         if run.shows_records and not sought.explain:
             _show_record(run, match, partition, sought.values, limits)
-    elif words:
-        run.say_now(words)
     row = match or found.answer
     if row is not None:
         run.write(MATCH, (row.row(*of_replica),))
+    run.findings(found.findings)
     run.count("bytes_read", found.bytes_read)
     run.not_checked(*found.not_checked)
     if match is not None and match.visibility_bytes_read:

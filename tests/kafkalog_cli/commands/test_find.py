@@ -108,8 +108,12 @@ def test_not_found(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         assert run.summary["complete"] is True
         assert run.stderr.startswith("not found: ")
         assert words in run.stderr
-    quiet = run_one(run_kafkalog_many, "find", partition, "--timestamp", "9999999999999", "--quiet").check(1)
-    assert (quiet.stdout, quiet.stderr) == ("", "")
+    words = ("find", partition, "--timestamp", "9999999999999", "--quiet")
+    quiet = run_one(run_kafkalog_many, *words, *JSON).check(1)
+    assert (quiet.rows(), quiet.stderr) == ([], "")
+    quiet = run_one(run_kafkalog_many, *words).check(1)
+    assert quiet.stdout.startswith("not found: ")
+    assert quiet.stderr == ""
 
 
 def test_explain(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
