@@ -1,10 +1,11 @@
 """What every test may ask for: the shipped data, the shared corpus, the program as a user runs it, Kafka's own tools.
 
-Three environment variables matter: KAFKALOG_SHARED names the shared folder (by default the one called ``shared``
+Four environment variables matter: KAFKALOG_SHARED names the shared folder (by default the one called ``shared``
 beside the checkout), KAFKALOG_NO_SKIP=1 makes the run fail where a test was skipped because something is missing (the
 corpus, Kafka, a library; KAFKALOG_NO_SKIP=own: only for what a user can install), and
-KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. The tests that need Spark are the ones
-marked ``spark``; KAFKALOG_REQUIRE_SPARK=1 makes them fail where it cannot start.
+KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. KAFKALOG_TURN=2/5 runs the second of
+five parts of the slow tests, and all quick ones. The tests that need Spark are the ones marked ``spark``;
+KAFKALOG_REQUIRE_SPARK=1 makes them fail where it cannot start.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from functools import cache
 from itertools import chain, combinations
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -53,10 +55,27 @@ def unavailable(reason: str) -> None:
     pytest.skip(reason)
 
 
+def _turn(text: str) -> tuple[int, int] | None:
+    """``2/5`` as (2, 5); None for nothing."""
+    if not text:
+        return None
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(f"KAFKALOG_TURN={text}: there is no such part")
+    return part, parts
+
+
+#: Which part of the slow tests runs, from 1, and of how many; None for all of them.
+TURN = _turn(os.environ.get("KAFKALOG_TURN", ""))
+
+
 def pytest_report_header() -> list[str]:
     """Which kernel the tests run with, and whether the shared corpus is there."""
     corpus_is = SHARED_CORPUS if SHARED_CORPUS.is_dir() else "absent"
-    return [f"kernel: {kernel_kind()}", f"shared corpus: {corpus_is}"]
+    lines = [f"kernel: {kernel_kind()}", f"shared corpus: {corpus_is}"]
+    if TURN is not None:
+        lines.append(f"slow tests: part {TURN[0]} of {TURN[1]} only (KAFKALOG_TURN)")
+    return lines
 
 
 def kernel_sources(name: str) -> list[Path]:
@@ -174,6 +193,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         unnamed -= _marks_of_place(item.path) | _marks_named_in(item.path)
         if unnamed:
             raise pytest.UsageError(f"{item.nodeid} has marks that its file does not name: {', '.join(unnamed)}")
+    if TURN is not None:
+        part, parts = TURN
+        others = {
+            each
+            for each in items
+            if each.get_closest_marker("slow") and crc32(each.nodeid.encode()) % parts != part - 1
+        }
+        config.hook.pytest_deselected(items=list(others))
+        items[:] = [each for each in items if each not in others]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
