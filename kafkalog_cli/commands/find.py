@@ -51,7 +51,8 @@ _COLUMNS = {
         ),
         first_to_go=("leader_epoch", "producer_id", "transaction_state"),
         on_request=("is_leader", "leader", "isr", "eligible_leader_replicas"),  # the sentence says it
-    )
+    ),
+    "step": ShownColumns(("stage", "path", "position", "offset", "detail"), as_paragraphs=True),
 }  # fmt: skip
 
 

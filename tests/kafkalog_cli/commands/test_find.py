@@ -14,6 +14,7 @@ from tests.format.verbs.find.lookups import (
     write_second_example,
 )
 from tests.kafkalog_cli.reading import read_text_line
+from tests.kafkalog_cli.terminals import Terminal, run_on_terminal
 from tests.metadata_logs import write_metadata_log, write_node
 from tests.running import Run, Word
 
@@ -131,6 +132,15 @@ def test_explain(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     assert steps[2]["position"] == 1325
     assert steps[3]["offset"] == 170418
     assert without.rows() == run.rows("match")
+
+
+def test_explain_on_a_narrow_terminal(tmp_path: Path) -> None:
+    """A step is a paragraph with its path and its detail whole: a column of 16 characters was left for the detail."""
+    path = write_second_example(tmp_path / "topic-0")
+    words = ["find", path.parent.name, "--offset", "170418", "--explain"]
+    screen = run_on_terminal(words, Terminal(columns=80), tmp_path).screen(80)
+    assert any(f"{path.parent.name}/{path.name}" in line for line in screen)
+    assert "the greatest base offset at or below 170418" in " ".join(" ".join(screen).split())
 
 
 def test_explain_of_nothing(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
