@@ -3,8 +3,8 @@
 Four environment variables matter: KAFKALOG_SHARED names the shared folder (by default the one called ``shared``
 beside the checkout), KAFKALOG_NO_SKIP=1 makes the run fail where a test was skipped because something is missing (the
 corpus, Kafka, a library; KAFKALOG_NO_SKIP=own: only for what a user can install), and
-KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. KAFKALOG_TURN=2/5 runs the second of
-five parts of the slow tests, and all quick ones. The tests that need Spark are the ones marked ``spark``;
+KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. KAFKALOG_TURN=2/8 runs the second of
+eight parts of the slow tests, and all quick ones. The tests that need Spark are the ones marked ``spark``;
 KAFKALOG_REQUIRE_SPARK=1 makes them fail where it cannot start.
 """
 
@@ -56,7 +56,7 @@ def unavailable(reason: str) -> None:
 
 
 def _turn(text: str) -> tuple[int, int] | None:
-    """``2/5`` as (2, 5); None for nothing."""
+    """``2/8`` as (2, 8); None for nothing."""
     if not text:
         return None
     part, parts = map(int, text.split("/"))
