@@ -38,7 +38,7 @@ class TopicPartitionOffset(msgspec.Struct, frozen=True):
 class OffsetCheckpoint(msgspec.Struct, frozen=True):
     """The entries in the order of the file; ``version`` is None for an empty file.
 
-    Repeated partitions and invalid topic names are ``problems``.
+    Repeated partitions, invalid topic names and offsets below 0, which have no entry, are ``problems``.
     """
 
     path: str
@@ -59,7 +59,12 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Offse
         seen: set[tuple[str, int]] = set()
         for line, (topic, partition_word, offset_word) in reader.entries(3, "a topic, a partition and an offset"):
             partition = reader.integer(line, partition_word, "a partition from 0 to 2147483647", INT32_RANGE[1])
-            offset = reader.integer(line, offset_word, "an offset from 0 to 9223372036854775807", INT64_RANGE[1])
+            offset = reader.integer(
+                line, offset_word, "an offset from 0 to 9223372036854775807", INT64_RANGE[1], INT64_RANGE[0]
+            )
+            if offset < 0:
+                reader.add_problem(line, f"the offset {offset} is below 0: a broker starts, as without the line")
+                continue
             if _TOPIC_NAME.fullmatch(topic) is None:
                 reader.add_problem(line, f"{shown(topic)} is not a valid topic name")
             if (topic, partition) in seen:

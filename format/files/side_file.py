@@ -216,9 +216,9 @@ class CheckpointReader:
                 Location(self._source.path, position=self._count_line.position, length=len(self._count_line.content)),
             )
 
-    def integer(self, line: Line, word: str, expected: str, most: int) -> int:
-        """Decode a word of an entry as an integer from 0 to ``most``."""
-        value = decode_integer(word, 0, most)
+    def integer(self, line: Line, word: str, expected: str, most: int, least: int = 0) -> int:
+        """Decode a word of an entry as an integer from ``least`` to ``most``."""
+        value = decode_integer(word, least, most)
         if value is None:
             raise invalid_line(self._source, line, expected)
         return value

@@ -58,7 +58,7 @@ def test_what_is_written_is_read_back(rows):
         "orders 0",
         "orders 0 1 2",
         "orders -1 5",
-        "orders 0 -1",
+        "orders 0 -9223372036854775809",
         "orders x 5",
         "orders 0 five",
         "orders 0 9223372036854775808",
@@ -84,9 +84,19 @@ def test_every_changed_byte_and_every_truncation_is_survived(data_dir):
     for damaged in (single_byte_changes, truncations):
         for changed, checkpoint in outcomes(offset_checkpoint.read, damaged(content)):
             if isinstance(checkpoint, OffsetCheckpoint) and changed.startswith(content[:5]):
-                assert len(checkpoint.entries) == content.count(b"\n") - 2
+                negative = sum("is below 0" in each.message for each in checkpoint.problems)
+                assert len(checkpoint.entries) + negative == content.count(b"\n") - 2
 
 
 def test_a_missing_file_is_unreadable(tmp_path):
     with pytest.raises(UnreadableFile):
         offset_checkpoint.read(tmp_path / "recovery-point-offset-checkpoint")
+
+
+def test_an_offset_below_0_costs_no_other_partition_its_offset():
+    """A broker starts with such a file (``boot_trials``, "negative offset")."""
+    checkpoint = read(b"0\n3\norders 0 5\norders 1 -5\norders 2 9\n")
+    assert checkpoint.by_partition() == {("orders", 0): 5, ("orders", 2): 9}
+    assert [each.message for each in checkpoint.problems] == [
+        "line 4: the offset -5 is below 0: a broker starts, as without the line"
+    ]
