@@ -23,7 +23,7 @@ from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.partition import Partition
 from format.node.target import Target
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage, PartitionState
-from format.state.metadata_log import MetadataSource, MetadataState, read_metadata
+from format.state.metadata_log import IN_ZOOKEEPER, MetadataSource, MetadataState, ran_with_zookeeper, read_metadata
 from format.state.quorum import metadata_source
 from format.timestamps import iso_time
 from format.wording import counted, listed
@@ -256,12 +256,13 @@ def named_nodes(node_ids: Iterable[int]) -> str:
 class ClusterContext(msgspec.Struct):
     """The image of the cluster, None without a metadata log, and the configs around it.
 
-    ``source`` is the metadata log that the image is from.
+    ``source`` is the metadata log that the image is from, ``why_none`` the reason if there is none.
     """
 
     terms: ContextTerms
     state: MetadataState | None = None
     source: MetadataSource | None = None
+    why_none: str = NO_METADATA
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     findings: list[Finding] = msgspec.field(default_factory=list)
     _unknown_topics: set[str] = msgspec.field(default_factory=set)
@@ -327,7 +328,7 @@ class ClusterContext(msgspec.Struct):
 
     def _why_unknown(self, partition: Partition) -> str:
         if self.state is None:
-            return NO_METADATA if self.source is None else f"{self.source.partition.path} cannot be read"
+            return self.why_none if self.source is None else f"{self.source.partition.path} cannot be read"
         if self.is_at_another_cluster(directory_around(partition.path)):
             return f"{self.source_words} is that of another cluster"
         return f"{self.source_words} cannot be read as a whole" if self.state.is_damaged else ""
@@ -378,7 +379,10 @@ class ClusterContext(msgspec.Struct):
         """The sentence that no log here is compacted, as far as that is known."""
         if not self._unknown_topics:
             return "No log here is compacted."
-        return "No log here is known to be compacted: the configs of topics are not at hand (--metadata PATH)."
+        why = (
+            "the configs of topics are not at hand (--metadata PATH)" if self.why_none == NO_METADATA else self.why_none
+        )
+        return f"No log here is known to be compacted: {why}."
 
     @property
     def unknown_topic_count(self) -> int:
@@ -405,7 +409,7 @@ class ClusterContext(msgspec.Struct):
     def not_checked(self) -> Iterator[str]:
         """What is not known and replaced by defaults, in words."""
         if self.image is None:
-            yield f"the configs of topics: {NO_METADATA}, so Kafka's defaults are used"
+            yield f"the configs of topics: {self.why_none}, so Kafka's defaults are used"
         elif self._unknown_topics:
             topics = f"{counted(len(self._unknown_topics), 'topic')}, such as {min(self._unknown_topics)}"
             yield f"the configs of {topics}: the metadata log here does not have them, so Kafka's defaults are used"
@@ -430,6 +434,8 @@ def read_context(targets: Sequence[Target], terms: ContextTerms, known: Metadata
         try:
             source, _ = metadata_source(places, terms.limits)
         except InputError:
+            if ran_with_zookeeper(places, terms.limits):
+                context.why_none = IN_ZOOKEEPER
             return context
     context.source = source
     if known is not None and known.path == source.partition.path:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from format.internal_topics.reader import DecodingProblem
 
 
+#: Why there is no metadata log at a node in ZooKeeper mode.
+IN_ZOOKEEPER = "the node ran with ZooKeeper, which has the metadata"
 _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
 
 
@@ -53,12 +55,16 @@ def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[Metadata
     found = [source for target in targets for source in _sources(target, limits)]
     if not found:
         message = f"there is no {METADATA_PARTITION} with a log or a snapshot here"
-        if any(
-            meta_properties.is_of_zookeeper([log_dir.path], limits) for target in targets for log_dir in target.log_dirs
-        ):
-            message += ": the node ran with ZooKeeper, which has the metadata"
+        if ran_with_zookeeper(targets, limits):
+            message += f": {IN_ZOOKEEPER}"
         raise InputError(message, Location(str(targets[0].path)))
     return found
+
+
+def ran_with_zookeeper(targets: Iterable[Target], limits: Limits) -> bool:
+    """Whether a log directory among some targets is of a node in ZooKeeper mode."""
+    log_dirs = (log_dir.path for target in targets for log_dir in target.log_dirs)
+    return any(meta_properties.is_of_zookeeper([path], limits) for path in log_dirs)
 
 
 def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:

@@ -230,7 +230,7 @@ class Evidence(msgspec.Struct, dict=True):
         if self.foreign:
             yield "groups and transactions: the paths are of several clusters"
         if image is None:
-            yield "leaders, other replicas and configs (no metadata log is here: --metadata PATH)"
+            yield f"leaders, other replicas and configs: {self.context.why_none}"
         else:
             assigned = {each for state in image.partitions.values() for each in state.replicas}
             missing = sorted((assigned | set(image.brokers)) - self.node_ids)

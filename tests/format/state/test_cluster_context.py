@@ -65,6 +65,12 @@ def test_without_metadata_nothing_is_known(tmp_path: Path) -> None:
     assert found.unknown == "there is no metadata log here (--metadata PATH)"
 
 
+def test_metadata_that_is_in_zookeeper_is_not_asked_for(data_dir: Path) -> None:
+    """No path could be given with --metadata."""
+    found = assignment_at(data_dir / "kafka-0.8-to-2.8" / "data" / "legacy-0")
+    assert found.unknown == "the node ran with ZooKeeper, which has the metadata"
+
+
 def test_metadata_that_is_older_than_the_log_says_nothing(tmp_path: Path) -> None:
     orders = node_with_orders(tmp_path / "node-2", 2)
     write_metadata_log(tmp_path / "node-2", leader=1, leader_epoch=4)
