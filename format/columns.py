@@ -19,6 +19,7 @@ Column types:
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -59,6 +60,10 @@ class RowSchema(msgspec.Struct, frozen=True):
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    def row_of(self, item: object, /, **values: Any) -> tuple[Any, ...]:
+        """The row of an object with attributes of the columns' names, but for the values given."""
+        return tuple(values[name] if name in values else getattr(item, name) for name in self.names)
 
 
 def row_schema(name: str, *columns: Column) -> RowSchema:

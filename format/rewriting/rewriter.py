@@ -136,7 +136,7 @@ class WrittenSegment(msgspec.Struct):
 
     def row(self) -> Row:
         """The row of WRITTEN_SEGMENT."""
-        return tuple(getattr(self, name) for name in WRITTEN_SEGMENT.names)
+        return WRITTEN_SEGMENT.row_of(self)
 
 
 def written_segment(directory: str, topic: str | None, partition: int | None, base_offset: int) -> WrittenSegment:

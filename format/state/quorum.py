@@ -698,11 +698,6 @@ class Quorum(msgspec.Struct, frozen=True):
         return tuple(role for role, nodes in roles.items() if node_id in nodes)
 
 
-def read_quorum(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> Quorum:
-    """The quorum by all copies of the metadata log at or below some paths. Raises InputError if there is none."""
-    return quorum_of(read_metadata_copies(targets, limits), limits)
-
-
 def quorum_of(
     copies: Sequence[MetadataCopy], limits: Limits = DEFAULT_LIMITS, chosen: BestCopy | None = None
 ) -> Quorum:

@@ -77,7 +77,7 @@ class ExtractedFile(msgspec.Struct):
 
     def row(self) -> Row:
         """The row of EXTRACTED_FILE."""
-        return tuple(getattr(self, name) for name in EXTRACTED_FILE.names)
+        return EXTRACTED_FILE.row_of(self)
 
 
 class Writes(Protocol):

@@ -188,13 +188,12 @@ _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w
 _MIN, _MAX = -(2**63), 2**63 - 1
 
 
-def parse_time(text: str, now_ms: int | None = None) -> int:
+def parse_time(text: str) -> int:
     """Epoch milliseconds of a time as text: ``1714564800000``, ``2024-05-01T12:00``, ``-2h``, ``-1d12h``, ``now``.
 
     Digits alone are epoch milliseconds, but a number that looks like a year, a day or seconds is refused. With a unit,
     as in ``1714564800s`` and ``5000ms``, any number is accepted. ISO-8601 times are UTC unless they name an offset;
-    fractions of a millisecond are cut off. Relative times count from ``now_ms``, by default the clock. Raises
-    ValueError with a message for users.
+    fractions of a millisecond are cut off. Raises ValueError with a message for users.
     """
     text = text.strip()
     if _DIGITS.fullmatch(text):
@@ -203,12 +202,11 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
     if with_unit:
         return _in_range(int(with_unit["number"]) * _UNIT_MS[with_unit["unit"]], text)
     if text == "now":
-        return _now_ms() if now_ms is None else now_ms
+        return _now_ms()
     relative = _RELATIVE.fullmatch(text)
     if relative:
         span_ms = parse_duration(relative["parts"])
-        base_ms = _now_ms() if now_ms is None else now_ms
-        return _in_range(base_ms - span_ms if relative["sign"] == "-" else base_ms + span_ms, text)
+        return _in_range(_now_ms() + (-span_ms if relative["sign"] == "-" else span_ms), text)
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:

@@ -58,12 +58,13 @@ class Step(msgspec.Struct, frozen=True):
 
     def row(self) -> tuple[Any, ...]:
         """The fields in the order of columns.BOOT_STEP."""
-        values = {name: getattr(self, name) for name in BOOT_STEP.names}
-        values["action"] = self.action.value
-        values["path"] = str(self.path)
-        values["new_path"] = None if self.new_path is None else str(self.new_path)
-        values["lost_offsets"] = None if self.lost_offsets is None else list(self.lost_offsets)
-        return tuple(values.values())
+        return BOOT_STEP.row_of(
+            self,
+            action=self.action.value,
+            path=str(self.path),
+            new_path=None if self.new_path is None else str(self.new_path),
+            lost_offsets=None if self.lost_offsets is None else list(self.lost_offsets),
+        )
 
 
 class StopsStart(Exception):

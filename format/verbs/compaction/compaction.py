@@ -251,10 +251,6 @@ class CompactionTerms(msgspec.Struct, frozen=True):
     known: Mapping[Path, KnownProducers] = msgspec.field(default_factory=dict)
     damaged: frozenset[Path] = frozenset()
 
-    def reads_records_of(self, partition: Partition) -> bool:
-        """Whether the records of a partition are read."""
-        return self.reads_records or partition.path in self.damaged
-
 
 class LogCompaction(msgspec.Struct):
     """One log: its cleanable range, and the result of a run; ``cleaned`` is None where nothing is dirty.
@@ -331,7 +327,7 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
     def _judged(self, unit: ConfiguredLog, found: list[Finding]) -> LogCompaction:
         terms, partition, configs, offsets = self.terms, unit.partition, unit.configs, unit.offsets
         expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
-        reads_records = terms.reads_records_of(partition)
+        reads_records = terms.reads_records or partition.path in terms.damaged
         producers = None if reads_records else terms.known.get(partition.path)
         if producers is None:
             producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)

@@ -11,7 +11,7 @@ from format.kafka_uuid import is_reserved
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
-from format.state.quorum import Quorum, QuorumMember, read_quorum
+from format.state.quorum import Quorum, QuorumMember, quorum_of, read_metadata_copies
 from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_words, replica_names
 from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
@@ -240,7 +240,7 @@ def _electors(evidence: Evidence) -> _Electors | None:
     logs = [each for each in evidence.partitions if each.topic == CLUSTER_METADATA_TOPIC and each.mark is None]
     if len(logs) < 2 or set(voters) <= evidence.node_ids:
         return None
-    quorum = read_quorum(evidence.targets, evidence.limits)
+    quorum = quorum_of(read_metadata_copies(evidence.targets, evidence.limits), evidence.limits)
     able = [node for node, is_able in quorum.can_lead.items() if is_able and node in quorum.voting]  # furthest first
     if not quorum.absent or not quorum.is_intact or not able:
         return None

@@ -129,9 +129,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     def row(self) -> Row:
         """The fields in the order of columns.DIAGNOSIS."""
-        values = msgspec.structs.asdict(self)
-        values["severity"] = self.severity.label
-        return tuple(values[name] for name in DIAGNOSIS.names)
+        return DIAGNOSIS.row_of(self, severity=self.severity.label)
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -128,11 +128,8 @@ class DiskUsage(msgspec.Struct):
 
     def row(self, allocated_bytes: int) -> Row:
         """The fields in the order of columns.DISK_USAGE; ``allocated_bytes`` is the total of all rows."""
-        values = {
-            "partition_count": len(self.partitions),
-            "percent": round(100 * self.allocated_bytes / allocated_bytes) if allocated_bytes else 0,
-        }
-        return tuple(values[name] if name in values else getattr(self, name) for name in DISK_USAGE.names)
+        percent = round(100 * self.allocated_bytes / allocated_bytes) if allocated_bytes else 0
+        return DISK_USAGE.row_of(self, partition_count=len(self.partitions), percent=percent)
 
 
 class _File(msgspec.Struct, frozen=True):

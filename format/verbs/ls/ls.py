@@ -175,7 +175,7 @@ class LogDirListing(msgspec.Struct, frozen=True):
 
     def row(self) -> Row:
         """The fields in the order of columns.LOG_DIR."""
-        return tuple(getattr(self, name) for name in LOG_DIR.names)
+        return LOG_DIR.row_of(self)
 
 
 Listing = LogDirListing | PartitionListing | SegmentListing

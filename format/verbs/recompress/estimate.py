@@ -72,14 +72,14 @@ class Estimate(msgspec.Struct, frozen=True):
         """The columns of ESTIMATE in order."""
         saved = self.log_bytes - self.estimated_bytes
         scale = self.log_bytes / self.sampled_bytes if self.sampled_bytes else 0
-        values = {
-            "saved_bytes": saved,
-            "saved_percent": round(100 * saved / self.log_bytes) if self.log_bytes else 0,
-            "compress_mb_per_s": _mb_per_s(self.plain_bytes, self.compress_ns),
-            "decompress_mb_per_s": _mb_per_s(self.plain_bytes, self.decompress_ns),
-            "compress_ms": round(self.compress_ns * scale / 1e6) if self.compress_ns else None,
-        }
-        return tuple(values[name] if name in values else getattr(self, name) for name in ESTIMATE.names)
+        return ESTIMATE.row_of(
+            self,
+            saved_bytes=saved,
+            saved_percent=round(100 * saved / self.log_bytes) if self.log_bytes else 0,
+            compress_mb_per_s=_mb_per_s(self.plain_bytes, self.compress_ns),
+            decompress_mb_per_s=_mb_per_s(self.plain_bytes, self.decompress_ns),
+            compress_ms=round(self.compress_ns * scale / 1e6) if self.compress_ns else None,
+        )
 
 
 class _Measured(msgspec.Struct):

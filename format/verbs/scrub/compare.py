@@ -39,7 +39,6 @@ class Compared(msgspec.Struct):
 
     differences: list[Difference] = msgspec.field(default_factory=list)
     partition_count: int = 0
-    range_count: int = 0
     apart: dict[str, str] = msgspec.field(default_factory=dict)
 
 
@@ -110,7 +109,6 @@ def _add(compared: Compared, one: KnownPartition, other: KnownPartition, left: _
     if end_key <= first_key:
         return "the verified offsets of the two do not overlap by a whole range"
     compared.partition_count += 1
-    compared.range_count += end_key - first_key
     differing = [key for key in range(first_key, end_key) if sums[0].get(key, 0) != sums[1].get(key, 0)]
     for first, last in runs(np.array(differing, np.int64)):
         first_offset, last_offset = first << shift, min(((last + 1) << shift), *ends) - 1

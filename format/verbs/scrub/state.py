@@ -158,9 +158,8 @@ class KnownFinding(msgspec.Struct, frozen=True):
 
     def row(self) -> Row:
         """The row in the order of columns.SCRUBBED_FINDING."""
-        values = msgspec.structs.asdict(self) | {"severity": Severity(self.severity).label}
-        renamed = {"found_at": "found_ms", "seen_at": "seen_ms", "gone_at": "gone_ms"}
-        return tuple(values[renamed.get(name, name)] for name in SCRUBBED_FINDING.names)
+        times = {"found_at": self.found_ms, "seen_at": self.seen_ms, "gone_at": self.gone_ms}
+        return SCRUBBED_FINDING.row_of(self, severity=Severity(self.severity).label, **times)
 
     @property
     def finding(self) -> Finding:
@@ -190,7 +189,7 @@ def _fields(row_type: type[msgspec.Struct]) -> str:
     return ", ".join(names.get(name, name) for name in row_type.__struct_fields__)
 
 
-_PARTITION_FIELDS, _SEGMENT_FIELDS = _fields(KnownPartition), _fields(VerifiedSegment)
+_SEGMENT_FIELDS = _fields(VerifiedSegment)
 RowT = TypeVar("RowT", bound=msgspec.Struct)
 
 

@@ -47,8 +47,7 @@ class DirectoryStatus(msgspec.Struct):
 
     def row(self) -> Row:
         """The row in the order of its columns."""
-        values = msgspec.structs.asdict(self)
-        return tuple(values[{"oldest_verified_at": "oldest_ms"}.get(name, name)] for name in SCRUB_DIRECTORY.names)
+        return SCRUB_DIRECTORY.row_of(self, oldest_verified_at=self.oldest_ms)
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from format.timestamps import iso_time
+from kafkalog_cli.options import parsers
 from kafkalog_cli.options.parsers import parse_time
 
 NOW = 1_714_564_800_000
@@ -40,8 +41,9 @@ NOW = 1_714_564_800_000
         (" -2h ", NOW - 7_200_000),
     ],
 )
-def test_parse(text, expected):
-    assert parse_time(text, NOW) == expected
+def test_parse(text, expected, monkeypatch):
+    monkeypatch.setattr(parsers, "_now_ms", lambda: NOW)
+    assert parse_time(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_parse(text, expected):
 )  # fmt: skip
 def test_no_time(text):
     with pytest.raises(ValueError, match="is not a time"):
-        parse_time(text, NOW)
+        parse_time(text)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_every_timestamp_can_be_shown(timestamp_ms):
 @example("1714564800000")
 def test_any_text_is_a_time_or_a_value_error(text):
     try:
-        timestamp_ms = parse_time(text, NOW)
+        timestamp_ms = parse_time(text)
     except ValueError:
         return
     assert -(2**63) <= timestamp_ms < 2**63
