@@ -40,7 +40,6 @@ def say(text: str) -> None:
 
 
 def is_debugging() -> bool:
-    """Whether KAFKALOG_DEBUG asks for tracebacks."""
     return os.environ.get("KAFKALOG_DEBUG", "") not in ("", "0")
 
 

@@ -249,7 +249,6 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
 
 
 def _timestamps(table: RecordTable) -> dict[str, pa.Array]:
-    """The columns timestamp and timestampType."""
     of_batch = BatchTable(table.batches.columns[table.batch])
     return {
         "timestamp": times(arrow_columns.ints(table.timestamp, of_batch.magic == 0)),

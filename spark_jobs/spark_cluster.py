@@ -403,7 +403,6 @@ def values_of(payloads: Iterable[bytes]) -> Iterator[Any]:
 
 
 def _bytes_of(results: DataFrame) -> int:
-    """The bytes of all payloads."""
     from pyspark.sql.functions import length, sum
 
     first = results.select(sum(length("payload"))).first()

@@ -30,11 +30,9 @@ class RemoteEntry(msgspec.Struct, frozen=True):
     tag: str = ""  # of the content (ETag), if the store has tags
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a directory."""
         return self.is_directory
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a file."""
         return not self.is_directory
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:

@@ -204,7 +204,6 @@ class BatchTable(_Table):
     record_count = TableColumn(_COLUMN["record_count"])  # -1 for a wrapper that is closed
 
     def value(self, name: str, row: int) -> int:
-        """One value of a column."""
         number: int = self.columns.item(row, _COLUMN[name])
         return number
 
@@ -267,7 +266,6 @@ class BatchTable(_Table):
         return sparse & (self.record_count <= self.last_offset_delta)
 
     def has_delete_horizon_at(self, row: int) -> bool:
-        """Whether the batch of one row has a delete horizon."""
         return self.value("magic", row) >= 2 and self.value("attributes", row) & layout.DELETE_HORIZON_BIT != 0
 
 

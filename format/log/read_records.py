@@ -451,7 +451,6 @@ def group_tables(
 
 
 def _v2_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
-    """The records of a group of v2 batches."""
     table, buffer = chunk.table.rows(group.rows), chunk.bodies
     if not table.codec.any():
         yield from _Spans(chunk.table, group.rows, table, buffer, *_edges(chunk, table), where).tables([])

@@ -236,7 +236,6 @@ class LiveFiles(msgspec.Struct, frozen=True):
         return self.columns[_WIDTH * number + tables.F_LOG_BYTES]
 
     def segment(self, directory: Path, number: int) -> Segment:
-        """A segment as an object."""
         return _segment(directory, self.base_offset(number), self.columns[_WIDTH * number + tables.F_SUFFIXES])
 
     def segments(self, directory: Path) -> list[Segment]:
@@ -384,11 +383,9 @@ class Partition:
 
     @property
     def segment_count(self) -> int:
-        """The number of segments."""
         return len(self.segments) if self.live_files is None else len(self.live_files)
 
     def segment(self, number: int) -> Segment:
-        """A segment by its number."""
         if self._segments is None and self.live_files is not None:
             return self.live_files.segment(self.path, number)
         return self.segments[number]

@@ -96,7 +96,6 @@ class ComposedFile:
         self._opened: dict[Path, FileSource] = {}
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
-        """The bytes at a position, and their number."""
         parts: list[bytes] = []
         at = bisect_right(self._starts, position) - 1
         while length > 0 and at < len(self._pieces):

@@ -250,7 +250,6 @@ class SegmentScan(msgspec.Struct, frozen=True):
 
     @property
     def kept(self) -> BatchTable:
-        """The batches that are kept."""
         return self.table.rows(self.is_kept)
 
     @property

@@ -94,18 +94,15 @@ def joined(portions: Sequence[NewBatches]) -> NewBatches:
 def new_batches(
     content: bytes | bytearray | memoryview, first_offsets: Sequence[int] | Int64Column, decision: Decision
 ) -> NewBatches:
-    """Batches with one decision."""
     return NewBatches(content, np.asarray(first_offsets, np.int64), np.full(len(first_offsets), decision, np.int8))
 
 
 def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
-    """The bytes of one batch of a chunk."""
     start = int(chunk.table.position[row]) - chunk.buffer_position
     return chunk.bodies[start : start + int(chunk.table.size_bytes[row])]
 
 
 def copied(chunk: BatchChunk, rows: Sequence[int] | NDArray[np.intp]) -> NewBatches:
-    """The batches of these rows as they are."""
     buffer, which = chunk.bodies, np.asarray(rows, np.intp)
     starts, ends = batch_spans(chunk, which)
     content: bytes | memoryview
@@ -135,7 +132,6 @@ class WrittenSegment(msgspec.Struct):
     aborted_txns: int = 0
 
     def row(self) -> Row:
-        """The row of WRITTEN_SEGMENT."""
         return WRITTEN_SEGMENT.row_of(self)
 
 
@@ -163,7 +159,6 @@ class SegmentResult(msgspec.Struct):
     is_read: bool = True  # False: the file could not be opened, or not read to its end
 
     def add(self, found: Finding, is_loss: bool) -> None:
-        """Add a finding."""
         self.findings.append((found, is_loss))
 
     def as_json(self) -> dict[str, Any]:
@@ -200,7 +195,6 @@ class RewritingResult(msgspec.Struct):
     found_fields: set[str] = msgspec.field(default_factory=set)
 
     def add(self, result: SegmentResult) -> None:
-        """Add the result of a segment."""
         self.segments += result.segments
         self.findings += [found for found, _ in result.findings]
         self.losses += [found for found, is_loss in result.findings if is_loss]

@@ -209,7 +209,6 @@ class RowBlock(msgspec.Struct, frozen=True):
 
     @property
     def record_table(self) -> RecordTable:
-        """The table of a block of records."""
         if self.records is None:
             raise ValueError("the block has no records")
         return self.records

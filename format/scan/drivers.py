@@ -111,7 +111,6 @@ class SerialDriver(Generic[PartT]):
         self._room = room or own_room()
 
     def parts(self, log: LogUnit) -> LogParts[PartT]:
-        """The parts of a log."""
         return LogParts(lambda parts: self._read(log, parts))
 
     def _read(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT]:
@@ -211,7 +210,6 @@ class LogByLog(msgspec.Struct, Generic[PartT, ResultT], frozen=True):
         return self.scan
 
     def place(self, unit: LogUnit | Finding) -> Path | None:
-        """The path of the log."""
         return unit.path if isinstance(unit, LogUnit) else None
 
     def logs(self, unit: LogUnit | Finding) -> Sequence[LogUnit]:

@@ -88,7 +88,6 @@ class DumpTerms(msgspec.Struct, frozen=True):
 
     @property
     def record_schema(self) -> RowSchema:
-        """The columns of records."""
         return record_schema(self.extra_columns | (frozenset() if self.decoding is None else DECODED_NAMES))
 
     @property

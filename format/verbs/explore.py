@@ -127,7 +127,6 @@ class NodePlace(msgspec.Struct, frozen=True):
 
     @property
     def file_kind(self) -> Kind | None:
-        """The kind of the file."""
         return self.as_kind or kind_of_file(self.path.name)
 
     @property

@@ -76,7 +76,6 @@ class ExtractedFile(msgspec.Struct):
         self.last_offset = int(offsets[-1])
 
     def row(self) -> Row:
-        """The row of EXTRACTED_FILE."""
         return EXTRACTED_FILE.row_of(self)
 
 

@@ -54,7 +54,6 @@ class LostChange(msgspec.Struct, frozen=True):
 
     @property
     def row(self) -> Row:
-        """The fields in the order of columns.LOST_CHANGE."""
         return (
             self.kind, self.topic, self.partition, self.topic_id, self.epoch_on_disk, self.epoch_in_metadata,
             self.node_id, "proven" if self.is_proven else "possible", self.path,
@@ -74,7 +73,6 @@ class LostChanges(msgspec.Struct):
     log_dir_ids: frozenset[str | None] = frozenset()
 
     def of(self, *kinds: str, is_proven: bool = True) -> list[LostChange]:
-        """The changes of these kinds."""
         return [each for each in self.changes if each.kind in kinds and each.is_proven == is_proven]
 
 

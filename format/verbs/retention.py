@@ -431,7 +431,6 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
 def _rows(
     unit: ConfiguredLog, log: LogFacts, times: list[SegmentTimes], judged: list[tuple[SegmentFacts, Verdict]]
 ) -> list[Row]:
-    """The rows of the segments of a log."""
     partition = unit.partition
     if partition.topic == CLUSTER_METADATA_TOPIC:
         source = "metadata.max.retention.ms, metadata.max.retention.bytes"

@@ -210,5 +210,4 @@ class Judging(msgspec.Struct, frozen=True):
         return any(each.diagnosis == diagnosis != "" for each in self.conditions)
 
     def is_on(self, name: str) -> bool:
-        """Whether a condition was given."""
         return any(each.name == name for each in self.conditions)

@@ -232,7 +232,6 @@ def shares(sizes: Mapping[str, int], words: Callable[[int], str] = human_size, m
 
 
 def sums(pairs: Iterable[tuple[KeyT, int]]) -> dict[KeyT, int]:
-    """The sums of values by their keys."""
     found: dict[KeyT, int] = {}
     for key, value in pairs:
         found[key] = found.get(key, 0) + value

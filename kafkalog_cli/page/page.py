@@ -330,12 +330,10 @@ _PACKAGE = "kafkalog_cli.page"
 
 
 def page_of(report: Report) -> str:
-    """The page."""
     return "".join(page_parts(report))
 
 
 def page_parts(report: Report) -> Iterator[str]:
-    """The page, part by part."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE),
         autoescape=select_autoescape(enabled_extensions=("j2",), default=True),

@@ -102,7 +102,6 @@ class LineMaker:
                 del long_row
 
     def _line_pieces(self, row: tuple[Any, ...]) -> Iterator[str]:
-        """One line in pieces."""
         start, labels, end = self._around
         yield start
         for label, write, pieces, value in zip(labels, self._writers, self._pieces, row, strict=True):
@@ -150,7 +149,6 @@ class _LinesRenderer:
         self._makers: dict[RowSchema, LineMaker] = {}
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write the rows."""
         maker = self._makers.get(schema)
         if maker is None:
             maker = self._makers[schema] = LineMaker(schema, self._style)

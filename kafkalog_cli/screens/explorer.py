@@ -134,7 +134,6 @@ class HelpScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("question_mark,escape,enter,q", "dismiss", "Back")]
 
     def compose(self) -> ComposeResult:
-        """The table of keys."""
         table = Table.grid(padding=(0, 2))
         for key, meaning in KEYS:
             table.add_row(key, meaning)
@@ -244,7 +243,6 @@ class Explorer(App[None]):
         self._checked = CheckedPartitions()
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
         yield WhereLine(self._root.path, id="where")
         with Horizontal(id="panes"):
             yield PlaceTree(self._root, self._decoding, id="left")
@@ -268,7 +266,6 @@ class Explorer(App[None]):
 
     @property
     def places(self) -> PlaceTree:
-        """The tree."""
         return self.query_one("#left", PlaceTree)
 
     @property

@@ -85,7 +85,6 @@ class _BundledFile:
         self._spool = spool
 
     def current_size_bytes(self) -> int:
-        """The size."""
         return self.size_bytes
 
     def close(self) -> None:

@@ -268,7 +268,6 @@ class PartitionFiles(msgspec.Struct):
             raise FailsLogDir(words, kafka_class, path=self.path / name, reason=reason)
 
     def is_pipe(self, name: str) -> bool:
-        """Whether a pipe has this name."""
         return name in self.folders and is_pipe(self.path / name)
 
     @property

@@ -57,7 +57,6 @@ class Step(msgspec.Struct, frozen=True):
     other_replicas: tuple[int, ...] | None = None  # of the partition whose offsets are lost; None where not known
 
     def row(self) -> tuple[Any, ...]:
-        """The fields in the order of columns.BOOT_STEP."""
         return BOOT_STEP.row_of(
             self,
             action=self.action.value,
@@ -212,7 +211,6 @@ class BootResult(msgspec.Struct):
     failed_dirs: list[Path] = msgspec.field(default_factory=list)
 
     def having(self, *actions: Action) -> list[Step]:
-        """The steps of these actions."""
         return [step for step in self.steps if step.action in actions]
 
     @property

@@ -141,7 +141,6 @@ class KeyMap(msgspec.Struct):
     _pending_rows: int = 0
 
     def add(self, hashes: Int64Column, offsets: Int64Column) -> None:
-        """Add some keys and their offsets."""
         self._pending.append((hashes, offsets))
         self._pending_rows += len(hashes)
         if self._pending_rows >= max(_LEAST_PENDING, len(self._hashes) // 4):
@@ -165,7 +164,6 @@ class KeyMap(msgspec.Struct):
         return len(self._hashes) + self._pending_rows
 
     def __len__(self) -> int:
-        """The number of keys."""
         self.settle()
         return len(self._hashes)
 
@@ -347,7 +345,6 @@ class _Filter:
         self._transactions.add_aborted((first, producer) for first, _, producer in terms.aborted)
 
     def take(self, segment: CleanedSegment) -> None:
-        """Filter one segment."""
         keeps_legacy_deletes = segment.modified_ms > self._terms.legacy_horizon_ms
         for chunk in whole_chunks(segment.log, self._terms.limits):
             if isinstance(chunk, Finding):

@@ -277,7 +277,6 @@ class LogCompaction(msgspec.Struct):
         return self.blocked_by != DAMAGED_BATCH, self.blocked_by is not None, -self.range.dirty_bytes
 
     def row(self) -> Row:
-        """The ``cleaner`` row."""
         found, cleaned = self.range, self.cleaned
         return (
             self.partition.topic,

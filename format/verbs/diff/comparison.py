@@ -460,7 +460,6 @@ class Comparison:
         self._only: dict[tuple[int, int], list[Range]] = {}
 
     def run(self) -> None:
-        """Read all logs to their ends."""
         try:
             first = 0
             while True:

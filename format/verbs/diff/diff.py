@@ -117,7 +117,6 @@ class PartitionResult(msgspec.Struct, frozen=True):
         return self.missing_node_ids == () and self.is_complete and not any(each.damaged for each in self.replicas)
 
     def row(self) -> Row:
-        """The fields in the order of columns.DIVERGENCE."""
         replicas, state = self.replicas, self.assignment.state
         elr = None if state is None else state.eligible_leader_replicas
         values = {
@@ -148,7 +147,6 @@ class PartitionResult(msgspec.Struct, frozen=True):
         return tuple(values[name] for name in DIVERGENCE.names)
 
     def replica_rows(self) -> Iterator[Row]:
-        """Rows of columns.REPLICA."""
         for each in self.replicas:
             values = msgspec.structs.asdict(each) | {
                 "topic": self.topic,
@@ -215,12 +213,10 @@ class DiffScan(msgspec.Struct, OfReplicas[PartitionResult], frozen=True):
     limits: Limits
 
     def read(self, unit: Replicas, advance: Advance) -> Iterator[PartitionResult]:
-        """The result of a partition."""
         yield compared(unit, self.limits, advance)
 
 
 def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResult:
-    """Compare the replicas of one partition."""
     comparison = Comparison(group, limits, advance)
     comparison.run()
     logs = comparison.logs

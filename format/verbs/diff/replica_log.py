@@ -113,7 +113,6 @@ class OfReplicas(WholeUnits[Replicas, ResultT]):
         return _COST
 
     def logs(self, unit: Replicas) -> Sequence[LogUnit]:
-        """The logs of all replicas."""
         return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))
 
 

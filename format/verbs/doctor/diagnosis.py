@@ -128,7 +128,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
     code: str
 
     def row(self) -> Row:
-        """The fields in the order of columns.DIAGNOSIS."""
         return DIAGNOSIS.row_of(self, severity=self.severity.label)
 
 

@@ -207,7 +207,6 @@ class GrepScan(msgspec.Struct, frozen=True):
         return which
 
     def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[FoundRecords | Finding]:
-        """The parts."""
         return parts
 
 
@@ -270,7 +269,6 @@ class GrepLines(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, search: Search) -> GrepLines:
-        """The scan of a search."""
         return cls(search.scan, RowText.of(search.style), search.columns)
 
     @property
@@ -296,7 +294,6 @@ class GrepLines(msgspec.Struct, frozen=True):
                     yield each
 
     def fold(self, log: LogUnit, parts: LogParts[Found]) -> Iterator[Found]:
-        """The parts."""
         return parts
 
 

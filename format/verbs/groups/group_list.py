@@ -300,7 +300,6 @@ class OffsetList:
                     yield row, expires[other]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Rows of ``columns.GROUP_OFFSET``."""
         keys, states = self._keys, self._states
         group, text = -1, ""
         for first in range(0, len(self.key), _BLOCK_ROWS):

@@ -174,7 +174,6 @@ class LogDirListing(msgspec.Struct, frozen=True):
     notes: str | None
 
     def row(self) -> Row:
-        """The fields in the order of columns.LOG_DIR."""
         return LOG_DIR.row_of(self)
 
 

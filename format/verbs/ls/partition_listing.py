@@ -236,7 +236,6 @@ class SegmentListing(msgspec.Struct, frozen=True):
     notes: str | None = None
 
     def row(self) -> Row:
-        """The fields in the order of columns.SEGMENT."""
         row: Row = _SEGMENT_ROW_OF(self)
         return row
 
@@ -268,7 +267,6 @@ class PartitionListing(msgspec.Struct, frozen=True):
     configs: dict[str, str] | None = None
 
     def row(self) -> Row:
-        """The fields in the order of columns.PARTITION."""
         row: Row = _PARTITION_ROW_OF(self)
         return row
 

@@ -84,7 +84,6 @@ class Neighbours:
 
     @property
     def table(self) -> BatchTable:
-        """All batches of the chunk."""
         if self._window is None:
             raise ValueError("no chunk was loaded")
         return self._window.chunk.table

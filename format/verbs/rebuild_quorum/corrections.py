@@ -78,7 +78,6 @@ class Disks(msgspec.Struct):
 
     @property
     def all(self) -> Iterator[BrokerReplica]:
-        """All replicas."""
         for each in self.replicas.values():
             yield from each
 

@@ -69,7 +69,6 @@ class Estimate(msgspec.Struct, frozen=True):
     plain_bytes: int = 0  # of the sample, uncompressed
 
     def row(self) -> Row:
-        """The columns of ESTIMATE in order."""
         saved = self.log_bytes - self.estimated_bytes
         scale = self.log_bytes / self.sampled_bytes if self.sampled_bytes else 0
         return ESTIMATE.row_of(

@@ -56,7 +56,6 @@ class BytesByTime(msgspec.Struct):
     sums: dict[tuple[int, int], list[int]] = msgspec.field(default_factory=dict)  # topic number, time -> bytes, records
 
     def add(self, topic: int, table: BatchTable) -> None:
-        """Add the batches of one topic."""
         times = table.max_timestamp
         known = times >= 0
         sizes, counts = table.size_bytes, np.maximum(table.record_count, 0)
@@ -162,7 +161,6 @@ class BatchSizes(msgspec.Struct):
     )
 
     def add(self, table: BatchTable) -> None:
-        """Add batches."""
         sizes: Int64Column = table.size_bytes
         powers = np.clip(np.frexp(sizes.astype(np.float64))[1] - 1, 0, SIZE_CLASSES - 1)
         cells = table.codec * SIZE_CLASSES + powers
@@ -409,7 +407,6 @@ class ReportSurvey(msgspec.Struct):
         return self.partitions.setdefault(path, SurveyedPartition(path, by_offset=None))
 
     def topic(self, name: str) -> int:
-        """The number of a topic."""
         return self.topics.setdefault(name, len(self.topics))
 
     def _add(self, seen: SurveyedPartition, topic: int, where: Location, table: BatchTable, sound: BatchTable) -> None:

@@ -56,7 +56,6 @@ class ReportTable(msgspec.Struct):
             self.rows.append(row)
 
     def extend(self, rows: Iterable[Row]) -> None:
-        """Add rows one by one."""
         for row in rows:
             self.add(row)
 

@@ -27,7 +27,6 @@ class Difference(msgspec.Struct, frozen=True):
     path_2: str
 
     def row(self) -> Row:
-        """The row in the order of its columns."""
         return msgspec.structs.astuple(self)
 
 

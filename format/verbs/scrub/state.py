@@ -157,7 +157,6 @@ class KnownFinding(msgspec.Struct, frozen=True):
     gone_ms: int | None
 
     def row(self) -> Row:
-        """The row in the order of columns.SCRUBBED_FINDING."""
         times = {"found_at": self.found_ms, "seen_at": self.seen_ms, "gone_at": self.gone_ms}
         return SCRUBBED_FINDING.row_of(self, severity=Severity(self.severity).label, **times)
 
@@ -211,7 +210,6 @@ class State:
         return self._rows_of(VerifiedSegment, "FROM segments WHERE partition_id = ? ORDER BY base_offset", partition_id)
 
     def segment(self, partition_id: int, base_offset: int) -> VerifiedSegment | None:
-        """One verified segment."""
         query = "FROM segments WHERE partition_id = ? AND base_offset = ?"
         return next(iter(self._rows_of(VerifiedSegment, query, partition_id, base_offset)), None)
 

@@ -46,7 +46,6 @@ class DirectoryStatus(msgspec.Struct):
             self.oldest_ms = known.oldest_ms if self.oldest_ms is None else min(self.oldest_ms, known.oldest_ms)
 
     def row(self) -> Row:
-        """The row in the order of its columns."""
         return SCRUB_DIRECTORY.row_of(self, oldest_verified_at=self.oldest_ms)
 
 
@@ -66,7 +65,6 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def overdue_bytes(self) -> int:
-        """Their bytes."""
         return sum(each.overdue_bytes for each in self.directories)
 
     @property

@@ -333,7 +333,6 @@ _SQL_TYPES = {
 
 
 def sql_type(column: Column) -> str:
-    """The type of a column in SQL."""
     return _SQL_TYPES[column.type]
 
 

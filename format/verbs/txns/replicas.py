@@ -221,7 +221,6 @@ class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT
         return _COST
 
     def logs(self, unit: Unit) -> Sequence[LogUnit]:
-        """The logs of the partition."""
         return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
 
     def read(self, unit: Unit, advance: Advance) -> Iterator[CoordinatorRecords | ReplicaT | Finding]:

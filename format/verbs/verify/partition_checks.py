@@ -79,7 +79,6 @@ class Coverage(msgspec.Struct):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers by name."""
         return {name: getattr(self, name) for name in _COUNTS}
 
     def add_misplaced(self, name: str, found: Misplaced) -> None:
