@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from format.codecs import decompress
 from format.errors import KafkaLogError, OutputError
-from format.io.source import FileSource, Source
+from format.io.source import FileSource, PatchedSource, Source
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, BatchRange
@@ -256,20 +256,21 @@ class Became(NamedTuple):
     digest: bytes | None = None
 
 
-def compare_with_source(
-    source: Source,
-    became: Sequence[Became],
-    kept: SegmentScan | None,
-    limits: Limits,
-    chunk_bytes: int,
-    location: Location,
-    advance: Advance,
-) -> None:
-    """Compare the records of adjoining source ranges, in order, with those of the output.
+class Rewritten(NamedTuple):
+    """What adjoining ranges of a source became, in order, for a comparison.
 
-    ``kept`` is the scan of the whole log, which says what was kept; None where all was, as all CRCs were right. Raises
-    ReadBackMismatch, UnreadableFile.
+    ``kept`` is the scan of the whole log, which says what was kept; None where all was, as all CRCs were right.
     """
+
+    source: FileSource | PatchedSource
+    became: Sequence[Became]
+    kept: SegmentScan | None
+    location: Location
+
+
+def compare_with_source(written: Rewritten, limits: Limits, chunk_bytes: int, advance: Advance) -> None:
+    """Compare the records of the source with those of the output. Raises ReadBackMismatch, UnreadableFile."""
+    source, became, kept, location = written
     if not became:
         return
     if kept is not None:
@@ -278,10 +279,8 @@ def compare_with_source(
         whole = BatchRange(became[0].start, became[-1].end)
         chunks = batch_chunks(source, whole, check_crc=False, limits=limits, chunk_bytes=chunk_bytes)
     is_kept = None if kept is None else kept.is_kept
-    outputs = joined_ranges(became)
-    for from_source, from_output in paired(
-        _source_rows(chunks, is_kept, advance), _output_rows(outputs, limits), location
-    ):
+    sides = paired(_source_rows(chunks, is_kept, advance), _output_rows(joined_ranges(became), limits), location)
+    for from_source, from_output in sides:
         compare(from_source, from_output, limits, location)
 
 

@@ -26,7 +26,7 @@ from format.node.partition_surroundings import surroundings_findings
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 from format.rewriting.intact_batches import Repair, SegmentScan
-from format.rewriting.read_back import Became, compare_with_source
+from format.rewriting.read_back import Rewritten, compare_with_source
 from format.rewriting.sources import WriteSources
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
@@ -332,19 +332,9 @@ class Rewriter:
         """
         yield copied(chunk, np.flatnonzero(is_kept))
 
-    def read_back(
-        self,
-        source: FileSource | PatchedSource,
-        became: Sequence[Became],
-        kept: SegmentScan | None,
-        location: Location,
-        advance: Advance,
-    ) -> None:
-        """Compare what was written with its source; with ``kept`` None, all batches of these ranges were kept.
-
-        Raises ReadBackMismatch, UnreadableFile.
-        """
-        compare_with_source(source, became, kept, self.terms.limits, self.chunk_bytes, location, advance)
+    def read_back(self, written: Rewritten, advance: Advance) -> None:
+        """Compare what was written with its source. Raises ReadBackMismatch, UnreadableFile."""
+        compare_with_source(written, self.terms.limits, self.chunk_bytes, advance)
 
     # -- what is reported of a segment -------------------------------------------------------------------------
 

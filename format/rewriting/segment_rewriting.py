@@ -49,7 +49,7 @@ from format.rewriting.intact_batches import (
     unreadable_markers,
 )
 from format.rewriting.publication import NewFile, Publication
-from format.rewriting.read_back import Became, OutputRange
+from format.rewriting.read_back import Became, OutputRange, Rewritten
 from format.rewriting.rewriter import (
     Decision,
     Failure,
@@ -482,7 +482,7 @@ def _received_bytes(items: Iterator[object], length: int) -> bytes | bytearray:
 
 def _compare(rewriter: Rewriter, task: _Comparison, outbox: Outbox) -> None:
     with FileSource(task.log.path, task.state) as source:
-        rewriter.read_back(source, [task.became], None, task.log.location, no_progress)
+        rewriter.read_back(Rewritten(source, [task.became], None, task.log.location), no_progress)
 
 
 # -- one segment ---------------------------------------------------------------------------------------------
@@ -561,7 +561,7 @@ class SegmentRewriting(msgspec.Struct):
                 for length_bytes in self.shared.read_back(source, log, became):
                     progress.advance(length_bytes)
             else:
-                self.rewriter.read_back(source, became, kept, log.location, progress.advance)
+                self.rewriter.read_back(Rewritten(source, became, kept, log.location), progress.advance)
             result.segments = output.close(self.transactions.take(log.segment))
         self.rewriter.report_remarks(remarks, result)
         result.segments[0].source_bytes = source.size_bytes

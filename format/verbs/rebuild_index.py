@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from format.findings import Certainty, Finding, Judgement, Severity, finding
-from format.io.source import FileSource, PatchedSource
-from format.location import Location
 from format.rewriting.index_builder import IndexedOffsets
-from format.rewriting.intact_batches import SegmentScan
 from format.rewriting.publication import Publication
-from format.rewriting.read_back import Became, compare_bytes, joined_ranges
+from format.rewriting.read_back import Rewritten, compare_bytes, joined_ranges
 from format.rewriting.rewriter import (
     PASSES,
     FirstLook,
@@ -64,17 +61,11 @@ class IndexRebuilder(Rewriter):
         self.writes_log = terms.with_log
         self.passes = PASSES - 1 if terms.with_log else 1
 
-    def read_back(
-        self,
-        source: FileSource | PatchedSource,
-        became: Sequence[Became],
-        kept: SegmentScan | None,
-        location: Location,
-        advance: Advance,
-    ) -> None:
+    def read_back(self, written: Rewritten, advance: Advance) -> None:
         """Compare a copied log with its source, byte for byte. Nothing to do for indexes: publishing hashes them."""
         if self.writes_log:
-            compare_bytes(source, became[0].start if became else 0, joined_ranges(became), advance)
+            became = written.became
+            compare_bytes(written.source, became[0].start if became else 0, joined_ranges(became), advance)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         for bad in look.scan.bad:

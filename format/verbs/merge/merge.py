@@ -19,7 +19,6 @@ from format.errors import FileChanged, InputError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import AS_THE_TABLE_SAYS, Certainty, Finding, Judgement, Severity, finding
-from format.io.source import FileSource, PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.walker import BODY_CHUNK_BYTES
@@ -28,9 +27,8 @@ from format.node.target import Target
 from format.offset_ranges import Range, merged
 from format.rewriting.carried_files import CarryTerms, topic_ids_of
 from format.rewriting.composed_logs import ComposedPath, Piece
-from format.rewriting.intact_batches import SegmentScan
 from format.rewriting.publication import Publication
-from format.rewriting.read_back import Became, compare_bytes
+from format.rewriting.read_back import Rewritten, compare_bytes
 from format.rewriting.rewriter import FirstLook, Rewriter, RewritingResult, SegmentResult, WriteTerms, WrittenSegment
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata, job_of
@@ -441,20 +439,13 @@ class Merger(Rewriter):
         self._publication = publication
         self._plans = plans
 
-    def read_back(
-        self,
-        source: FileSource | PatchedSource,
-        became: Sequence[Became],
-        kept: SegmentScan | None,
-        location: Location,
-        advance: Advance,
-    ) -> None:
+    def read_back(self, written: Rewritten, advance: Advance) -> None:
         """Compare byte for byte, where all batches were copied."""
-        if kept is not None:
-            super().read_back(source, became, kept, location, advance)
+        if written.kept is not None:
+            super().read_back(written, advance)
             return
-        for each in became:
-            compare_bytes(source, each.start, each.outputs, advance)
+        for each in written.became:
+            compare_bytes(written.source, each.start, each.outputs, advance)
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         """Report the batches at which a broker stops; all others were intact when they were chosen."""

@@ -21,13 +21,11 @@ from format import layout
 from format.decoding.decoder import Decoding
 from format.errors import InputError, UnreadableFile
 from format.findings import Finding, finding, finding_of
-from format.io.source import FileSource, PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.node.partition import Partition
-from format.rewriting.intact_batches import SegmentScan
 from format.rewriting.publication import Publication
-from format.rewriting.read_back import Became
+from format.rewriting.read_back import Rewritten
 from format.rewriting.rewriter import (
     HARMLESS_DAMAGE,
     Decision,
@@ -191,16 +189,9 @@ class RedactingRewriter(Rewriter):
         """The batches that may have a selected record."""
         return is_kept if self._selection.is_everything else is_kept & self._selection.batches(chunk.table)
 
-    def read_back(
-        self,
-        source: FileSource | PatchedSource,
-        became: Sequence[Became],
-        kept: SegmentScan | None,
-        location: Location,
-        advance: Advance,
-    ) -> None:
+    def read_back(self, written: Rewritten, advance: Advance) -> None:
         """Compare what was written with the digests of the new batches, since the source differs from both."""
-        for each in became:
+        for each in written.became:
             read_back(each, limits=self.terms.limits)
             advance(each.end - each.start)
 
