@@ -12,7 +12,6 @@ import typer
 from format.findings import Finding, Severity
 from format.io.session import Session, is_remote
 from format.io.store import WrongAddress
-from format.limits import Limits
 from format.node.target import absent_words
 from format.verbs.dump_log.contents import decoder_class
 from format.verbs.dump_log.java_text import split_files
@@ -205,8 +204,9 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
         value_decoder=decoders.value_decoder_class or STRING_DECODER,
         emulate=None if emulate is None else Release(emulate),
         session=sharing.session,
+        limits=guards.limits,
     )
-    _print(paths, options, guards.limits, judging.fail_on, sharing.process_count)
+    _print(paths, options, judging.fail_on, sharing.process_count)
 
 
 def _checked(session: Session, path: str) -> str:
@@ -229,7 +229,7 @@ def _checked(session: Session, path: str) -> str:
     return shown
 
 
-def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:
+def _print(paths: list[str], options: DumpLogOptions, fail_on: Severity, jobs: int) -> None:
     """Print everything on standard output and error, and raise typer.Exit with the exit code."""
     from format.verbs.dump_log.dump_log import dump_log
 
@@ -250,7 +250,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     kafkas_code = 0
     try:
         try:
-            pass_on(dump_log(paths, options, limits, jobs=jobs))
+            pass_on(dump_log(paths, options, jobs=jobs))
         except KafkaStops as stop:
             kafkas_code = 1
             output.flush()

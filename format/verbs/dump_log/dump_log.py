@@ -14,7 +14,7 @@ from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
 from format.io.session import absolute as absolute_path
 from format.io.source import FileSource
-from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.limits import MIB
 from format.node.partition import location_of_file
 from format.scan.drivers import scan_logs
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
@@ -51,7 +51,6 @@ class DumpLogScan(msgspec.Struct, frozen=True):
     """dump-log as a scan; ``make`` creates the LogLines of an open file."""
 
     options: DumpLogOptions
-    limits: Limits
     make: Callable[[FileSource], LogLines]
 
     @property
@@ -60,7 +59,7 @@ class DumpLogScan(msgspec.Struct, frozen=True):
         cost = _RECORD_COST if self.options.reads_records else _BATCH_COST
         return Needs(
             Depth.RECORDS if self.options.reads_records else Depth.CRC,
-            limits=self.limits,
+            limits=self.options.limits,
             chunk_bytes=CHUNK_BYTES,
             cost=cost if self.options.max_bytes == INT32_MAX else None,
         )
@@ -82,9 +81,7 @@ class DumpLogScan(msgspec.Struct, frozen=True):
         yield gaps
 
 
-def dump_log(
-    files: Sequence[str], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, *, jobs: int = 1
-) -> Iterator[Item]:
+def dump_log(files: Sequence[str], options: DumpLogOptions, *, jobs: int = 1) -> Iterator[Item]:
     """The lines of some files in order, then the mismatches that Kafka's tool reports on standard error.
 
     A memoryview is valid until the next item is requested. Up to ``jobs`` processes share a large log, unless a
@@ -98,7 +95,7 @@ def dump_log(
         yield path_line(path, "", before="Dumping ")
         mismatches = seen.setdefault(str(absolute_path(options.session.path(path))), Mismatches())
         try:
-            yield from _file_items(path, options, limits, mismatches, jobs)
+            yield from _file_items(path, options, mismatches, jobs)
         except WorkerDied:
             raise
         except KafkaLogError as error:
@@ -111,21 +108,17 @@ def dump_log(
     yield from _mismatch_lines(seen, options.emulate)
 
 
-def _file_items(
-    path: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches, jobs: int
-) -> Iterator[Item]:
+def _file_items(path: str, options: DumpLogOptions, mismatches: Mismatches, jobs: int) -> Iterator[Item]:
     suffix = os.path.splitext("_" + name_of(path))[1]
     if suffix in (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX):
-        yield from _log_items(path, suffix, options, limits, mismatches, jobs)
+        yield from _log_items(path, suffix, options, mismatches, jobs)
     elif suffix in _SIDE_FILES:
-        yield from _SIDE_FILES[suffix](path, options, limits, mismatches)
+        yield from _SIDE_FILES[suffix](path, options, mismatches)
     else:
         yield ErrorLine(f"Ignoring unknown file {path}")
 
 
-def _log_items(
-    path: str, suffix: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches, jobs: int
-) -> Iterator[Item]:
+def _log_items(path: str, suffix: str, options: DumpLogOptions, mismatches: Mismatches, jobs: int) -> Iterator[Item]:
     yield deprecation_lines(options)
     parse = parser_for(options)
     try:
@@ -140,14 +133,14 @@ def _log_items(
         next_base_offset = next((each for each in base_offsets if each > location.base_offset), None)
     log = LogUnit(options.session.path(path), location, None, next_base_offset)
     name = os.fsencode(name_of(path))
-    make = partial(LogLines, log=log, name=name, options=options, parse=parse, limits=limits)
+    make = partial(LogLines, log=log, name=name, options=options, parse=parse)
     with FileSource(options.place(path)) as source:  # an error names the path as it was given
         if options.emulate is not None:
             lines = make(source)
             yield from lines.emulated_lines()
             mismatches.gaps = lines.gaps
             return
-    for item in scan_logs(DumpLogScan(options, limits, make), [log], jobs=jobs):
+    for item in scan_logs(DumpLogScan(options, make), [log], jobs=jobs):
         if isinstance(item, OffsetGaps):
             mismatches.gaps = item
         else:

@@ -28,7 +28,6 @@ from format.kernel.kafka_lines import (
     write_dump_log,
 )
 from format.kernel.tables import RECORD_COLUMNS
-from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.kafka_batch import BatchFacts
@@ -309,15 +308,7 @@ def _decoded(number: int, value: bytes | None) -> DecodedMessage:
 class LogLines:
     """Makes the lines of a log file, or of a range of it. ``gaps`` is filled as records are read."""
 
-    def __init__(
-        self,
-        source: FileSource,
-        log: LogUnit,
-        name: bytes,
-        options: DumpLogOptions,
-        parse: Parser,
-        limits: Limits,
-    ) -> None:
+    def __init__(self, source: FileSource, log: LogUnit, name: bytes, options: DumpLogOptions, parse: Parser) -> None:
         self._source = source
         self._log = log
         self._location = log.location
@@ -325,7 +316,7 @@ class LogLines:
         self._options = options
         self._is_emulated = options.emulate is not None
         self._parse = parse if options.prints_contents else None
-        self._limits = limits
+        self._limits = options.limits
         self.gaps = OffsetGaps(options.emulate)
         # If the kernel is not compiled, writing one line at a time is faster than its loop.
         self._bulk = BulkLines(options) if KERNEL_IS_COMPILED and BulkLines.serves(options) else None

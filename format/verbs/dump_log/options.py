@@ -9,6 +9,7 @@ import msgspec
 
 from format.errors import CorruptDataError
 from format.io.session import Session, is_remote
+from format.limits import DEFAULT_LIMITS, Limits
 
 INT32_MAX = 2**31 - 1
 
@@ -50,6 +51,7 @@ class DumpLogOptions(msgspec.Struct, frozen=True):
     value_decoder: str = "org.apache.kafka.tools.api.StringDecoder"
     emulate: Release | None = None
     session: Session = msgspec.field(default_factory=Session)
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def reads_records(self) -> bool:

@@ -65,9 +65,7 @@ def header_tables(
     return [chunk.table for chunk in chunks], damaged_from, None
 
 
-def offset_index_lines(
-    path: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches
-) -> Iterator[bytes | Finding]:
+def offset_index_lines(path: str, options: DumpLogOptions, mismatches: Mismatches) -> Iterator[bytes | Finding]:
     """The lines of an .index file, and findings for what would mislead a broker.
 
     Kafka compares each entry with one batch's last offset only; older brokers wrote first offsets, and an index of
@@ -78,9 +76,9 @@ def offset_index_lines(
         return
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = offset_index.read(options.place(path), base_offset, limits)
+    index = offset_index.read(options.place(path), base_offset, options.limits)
     log = sibling(path, LOG_SUFFIX)
-    tables, damage, missing = header_tables(options.place(log), limits)
+    tables, damage, missing = header_tables(options.place(log), options.limits)
     if not index.entry_count and not (index.padding_bytes and tables):
         yield path_line(path, " is empty.")
         return
@@ -148,20 +146,18 @@ def _slice_end(log: FileSource, position: int, size_bytes: int) -> int:
     return log.size_bytes if end > min(INT32_MAX, log.size_bytes) else end
 
 
-def time_index_lines(
-    path: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches
-) -> Iterator[bytes | Finding]:
+def time_index_lines(path: str, options: DumpLogOptions, mismatches: Mismatches) -> Iterator[bytes | Finding]:
     """The lines of a .timeindex file, and findings for what would mislead a broker.
 
     The .index beside it is not needed. Kafka compares an entry with one batch only, and reports mismatches in
     correct indexes: those of older brokers, and of segments that had no timestamp yet.
     """
     if options.emulate is not None:
-        yield from _emulated_time_index_lines(path, options, limits, mismatches)
+        yield from _emulated_time_index_lines(path, options, mismatches)
         return
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
-    index = time_index.read(options.place(path), base_offset, limits)
+    index = time_index.read(options.place(path), base_offset, options.limits)
     yield from problem_findings(index.problems, location)
     if options.checks_sanity_only:
         verdict = "passed" if index.passes_sanity_check else "failed"
@@ -172,7 +168,7 @@ def time_index_lines(
         yield b"".join([b"timestamp: %d offset: %d\n" % each for each in rows])
         if not index.entry_count and index.padding_bytes:
             yield (b"timestamp: 0 offset: %d\n" % base_offset)  # Kafka takes the first of the zeros for an entry
-    tables, damage, missing = header_tables(options.place(sibling(path, LOG_SUFFIX)), limits)
+    tables, damage, missing = header_tables(options.place(sibling(path, LOG_SUFFIX)), options.limits)
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
         return
@@ -202,9 +198,7 @@ def base_offsets_in(directory: str | Path) -> list[int]:
     return sorted(int(each["base_offset"]) for each in logs)
 
 
-def _emulated_time_index_lines(
-    path: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches
-) -> Iterator[bytes]:
+def _emulated_time_index_lines(path: str, options: DumpLogOptions, mismatches: Mismatches) -> Iterator[bytes]:
     """The lines that the emulated release prints, up to where it stops."""
     base_offset = java_long(stem_of(path))
     index_path = sibling(path, OFFSET_INDEX_SUFFIX)
@@ -221,7 +215,7 @@ def _emulated_time_index_lines(
                     raise KafkaStops(f"{path} fails the sanity check of a time index")
                 yield path_line(path, " passed sanity check.")
                 return
-            batches = _Batches(log, options.emulate, limits)
+            batches = _Batches(log, options)
             previous = -1
             for number, (timestamp, offset) in enumerate(zip(timestamps.tolist(), offsets.tolist(), strict=True)):
                 if offset == base_offset and number:
@@ -261,10 +255,10 @@ def _compare(
 class _Batches:
     """The batches of a log as Kafka reads them from any position; the result from the start is cached."""
 
-    def __init__(self, log: FileSource, release: Release | None, limits: Limits) -> None:
+    def __init__(self, log: FileSource, options: DumpLogOptions) -> None:
         self._log = log
-        self._limits = limits
-        self._is_lazy = release is Release.V3_9_1  # later releases read every header before they look for one
+        self._limits = options.limits
+        self._is_lazy = options.emulate is Release.V3_9_1  # later releases read every header before they look for one
         self._table, self._stop = self._walked(0)
 
     def _walked(self, position: int) -> tuple[BatchTable, KafkaStops | None]:
@@ -308,15 +302,13 @@ class _Batches:
         return max((each.timestamp for each in read_records(facts, raw, self._limits)), default=-1)
 
 
-def transaction_index_lines(
-    path: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches
-) -> Iterator[bytes | Finding]:
+def transaction_index_lines(path: str, options: DumpLogOptions, mismatches: Mismatches) -> Iterator[bytes | Finding]:
     """A line for each aborted transaction. Kafka checks only the first byte of the version, which must be 0."""
     location = location_of_file(path)
     is_emulated = options.emulate is not None
     if is_emulated:
         java_long(stem_of(path))
-    index = transaction_index.read(options.place(path), location.base_offset or 0, limits)
+    index = transaction_index.read(options.place(path), location.base_offset or 0, options.limits)
     versions = (index.versions >> 8 if is_emulated else index.versions).tolist()
     if is_emulated and any(version > 0 for version in versions):
         raise KafkaStops(f"an entry of {path} has an unknown version")
@@ -328,11 +320,11 @@ def transaction_index_lines(
 
 
 def producer_snapshot_lines(
-    path: str, options: DumpLogOptions, limits: Limits, mismatches: Mismatches
+    path: str, options: DumpLogOptions, mismatches: Mismatches
 ) -> Iterator[bytes | Finding | ErrorLine]:
     """A line for each producer; as in Kafka, no lines for a snapshot that cannot be trusted."""
     location = location_of_file(path)
-    snapshot = producer_snapshot.read(options.place(path), limits)
+    snapshot = producer_snapshot.read(options.place(path), options.limits)
     stored = snapshot.stored_entry_count
     is_readable = snapshot.version == producer_snapshot.CURRENT_VERSION and stored == snapshot.entry_count
     if options.emulate is None:

@@ -160,7 +160,7 @@ def test_a_release_prints_no_type_that_came_later() -> None:
 def items_of(files: list[Path], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, jobs: int = 1) -> list[Any]:
     """What there is to print, each run of output as one; what follows on standard error; findings."""
     found: list[Any] = []
-    for item in dump_log([str(file) for file in files], options, limits, jobs=jobs):
+    for item in dump_log([str(file) for file in files], replace(options, limits=limits), jobs=jobs):
         if not isinstance(item, (bytes, memoryview)):
             found.append(item.text if isinstance(item, ErrorLine) else (item.code, str(item.location), item.message))
         elif found and isinstance(found[-1], bytearray):
@@ -259,7 +259,7 @@ def test_what_cannot_be_shared_is_not(tmp_path: Path) -> None:
     records = DumpLogOptions(prints_contents=True)
 
     def driver_of(path: Path, options: DumpLogOptions) -> type:
-        scan = DumpLogScan(options, DEFAULT_LIMITS, lambda source: None)  # type: ignore[arg-type, return-value]
+        scan = DumpLogScan(options, lambda source: None)  # type: ignore[arg-type, return-value]
         with open_driver(scan, [LogUnit(path, Location(str(path)))], 2) as driver:
             return type(driver)
 
