@@ -186,12 +186,7 @@ def load_command(entry: CommandEntry) -> Any:
     return made_command(entry.name, as_command(function), kind, getattr(module, "EXAMPLES", ()))
 
 
-def made_command(
-    name: str,
-    function: Callable[..., Any],
-    kind: Any,
-    examples: Sequence[tuple[str, str]],
-) -> Any:
+def made_command(name: str, function: Callable[..., Any], kind: Any, examples: Sequence[tuple[str, str]]) -> Any:
     """The command that typer makes of a function with one parameter for each option."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     if issubclass(kind, LazyGroup):

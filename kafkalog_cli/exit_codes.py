@@ -64,13 +64,7 @@ class Condition(Enum):
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
 SILENT = frozenset(
-    (
-        Condition.INTERRUPTED,
-        Condition.TERMINATED,
-        Condition.HUNG_UP,
-        Condition.READER_GONE,
-        Condition.OUTPUT_FAILED,
-    )
+    (Condition.INTERRUPTED, Condition.TERMINATED, Condition.HUNG_UP, Condition.READER_GONE, Condition.OUTPUT_FAILED)
 )
 
 

@@ -39,13 +39,7 @@ class OutputStream:
     """Buffered bytes on their way to standard output or a device; ``name`` is for messages."""
 
     def __init__(
-        self,
-        raw: RawStream,
-        name: str,
-        *,
-        is_terminal: bool = False,
-        encoding: str = "utf-8",
-        width: int | None = None,
+        self, raw: RawStream, name: str, *, is_terminal: bool = False, encoding: str = "utf-8", width: int | None = None
     ) -> None:
         """``width`` is that of the terminal on which the lines are read; None where it does not matter."""
         self._raw = raw

@@ -131,10 +131,7 @@ class Run:
         self._renderer.write(schema, counted)
 
     def _counted(
-        self,
-        schema: RowSchema,
-        rows: Iterable[tuple[Any, ...]],
-        only: Callable[[tuple[Any, ...]], bool] | None,
+        self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], only: Callable[[tuple[Any, ...]], bool] | None
     ) -> Iterator[tuple[Any, ...]]:
         """The rows to show. Each is counted, and held against the conditions of --fail-on."""
         conditions = [each for each in self._fail_conditions if each.row_type == schema.type]

@@ -13,17 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from format.columns import (
-    BATCH,
-    DECODED_COLUMNS,
-    FINDING,
-    PARTITION,
-    RECORD,
-    SEGMENT,
-    TRANSACTION,
-    Column,
-    RowSchema,
-)
+from format.columns import BATCH, DECODED_COLUMNS, FINDING, PARTITION, RECORD, SEGMENT, TRANSACTION, Column, RowSchema
 from format.rows.arrow_columns import arrow_schema, escaped
 from format.rows.index_entries import INDEX_ENTRY
 

@@ -142,10 +142,7 @@ _FOR_RESULTS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",  # a row may hold the tables of a 4 MiB chunk
     "spark.sql.adaptive.enabled": "false",  # it plans each stage anew and runs it as a job, without a gain here
 }
-_EVERYWHERE = _FOR_RESULTS | {
-    "spark.app.name": "kafkalog",
-    "spark.ui.showConsoleProgress": "false",
-}
+_EVERYWHERE = _FOR_RESULTS | {"spark.app.name": "kafkalog", "spark.ui.showConsoleProgress": "false"}
 _ON_ONE_MACHINE = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",

@@ -43,11 +43,7 @@ from format.state.log_headers import HeaderScan
 from format.verbs.groups.replicas import log_end_of
 from format.verbs.ls.ls import ListUnit, ls
 from format.verbs.ls.partition_listing import PartitionTerms, SegmentListing
-from format.verbs.txns.partition_transactions import (
-    PartitionTransactions,
-    committed_view,
-    read_partition_transactions,
-)
+from format.verbs.txns.partition_transactions import PartitionTransactions, committed_view, read_partition_transactions
 from format.verbs.txns.replicas import TransactionalIds
 from format.verbs.txns.txns import Transactions, TransactionTerms, open_transactions, transaction_rows
 from format.verbs.verify import verify
@@ -55,13 +51,7 @@ from format.wording import did_you_mean
 from spark_jobs import log_views, planning
 from spark_jobs.log_views import ServedLog
 from spark_jobs.schemas import BROKER_ID, OFFSETS, fitted
-from spark_jobs.view_options import (
-    BadOption,
-    ReadOptions,
-    resolved_paths,
-    rows_without_traceback,
-    without_traceback,
-)
+from spark_jobs.view_options import BadOption, ReadOptions, resolved_paths, rows_without_traceback, without_traceback
 
 _ROWS_IN_A_BATCH = 10_000
 _FINDINGS_IN_A_BATCH = 500

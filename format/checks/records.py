@@ -254,11 +254,7 @@ def _check_control_records(table: RecordTable, location: Location) -> Iterator[F
 
 
 def _per_batch(
-    table: RecordTable,
-    location: Location,
-    wrong: NDArray[np.bool_],
-    code: str,
-    message: Callable[[int, int], str],
+    table: RecordTable, location: Location, wrong: NDArray[np.bool_], code: str, message: Callable[[int, int], str]
 ) -> Iterator[Finding]:
     """One finding for the first ``wrong`` record of each batch; ``message`` takes the row and the batch of it."""
     rows = np.flatnonzero(wrong)

@@ -190,11 +190,7 @@ class TimeIndexCheck:
         return plain
 
     def findings(
-        self,
-        damaged_after_offset: int | None,
-        *,
-        is_closed: bool,
-        offsets: PartitionOffsets | None = None,
+        self, damaged_after_offset: int | None, *, is_closed: bool, offsets: PartitionOffsets | None = None
     ) -> Iterator[Finding]:
         """The findings after all intact batches of the segment.
 
@@ -561,10 +557,7 @@ class LeaderEpochCheck:
             )
 
     def end_findings(
-        self,
-        log_end_offset: int | None,
-        torn_end: Cause | None = None,
-        offsets: PartitionOffsets | None = None,
+        self, log_end_offset: int | None, torn_end: Cause | None = None, offsets: PartitionOffsets | None = None
     ) -> Iterator[Finding]:
         """Findings for entries that start past the end of the log; the damage at the end, if any, is their cause."""
         yield from self._settled_early()

@@ -33,11 +33,7 @@ _Decompress = Callable[[bytes | memoryview, int, Limits], bytes]
 _Compress = Callable[[bytes | memoryview, int | None, int], bytes]
 
 #: Lowest, highest and default level by codec id (clients record/internal/CompressionType); snappy has no levels.
-COMPRESSION_LEVELS: dict[int, tuple[int, int, int]] = {
-    _GZIP: (1, 9, -1),
-    _LZ4: (1, 17, 9),
-    _ZSTD: (-131072, 22, 3),
-}
+COMPRESSION_LEVELS: dict[int, tuple[int, int, int]] = {_GZIP: (1, 9, -1), _LZ4: (1, 17, 9), _ZSTD: (-131072, 22, 3)}
 
 
 def decompress(codec: int, payload: bytes | memoryview, *, magic: int, limits: Limits = DEFAULT_LIMITS) -> bytes:

@@ -134,11 +134,7 @@ def _set_right_offsets(
 
 
 def _exact_starts(
-    table: BatchTable,
-    last_offset: NDArray[np.int64],
-    offsets: OffsetRange,
-    rows: slice,
-    is_kept: NDArray[np.bool_],
+    table: BatchTable, last_offset: NDArray[np.int64], offsets: OffsetRange, rows: slice, is_kept: NDArray[np.bool_]
 ) -> NDArray[np.int64] | None:
     """The base offsets with which batches fill the place between the kept ones around them; None if they do not."""
     start, stop = rows.start, rows.stop

@@ -24,15 +24,7 @@ from format.rewriting.intact_batches import SegmentScan
 from format.scan.progress import Advance
 from format.wording import counted_plainly
 
-_FIELDS = (
-    "offset",
-    "timestamp",
-    "sequence",
-    *(name.replace("_", " ") for name in OF_BATCH),
-    "key",
-    "value",
-    "headers",
-)
+_FIELDS = ("offset", "timestamp", "sequence", *(name.replace("_", " ") for name in OF_BATCH), "key", "value", "headers")
 _COMPARE_BYTES = 1024 * 1024
 
 

@@ -65,14 +65,7 @@ from format.rewriting.rewriter import (
     joined,
     written_segment,
 )
-from format.scan.processes import (
-    Outbox,
-    RangeTask,
-    SharedRanges,
-    Unsound,
-    Workers,
-    sound_chunks,
-)
+from format.scan.processes import Outbox, RangeTask, SharedRanges, Unsound, Workers, sound_chunks
 from format.scan.progress import SpanProgress, no_progress
 from format.sorted_values import distinct_values
 
@@ -291,11 +284,7 @@ class NotSound(Exception):
 
 
 def rewritten(
-    chunk: BatchChunk,
-    is_kept: NDArray[np.bool_],
-    log: SourceLog,
-    rewriter: Rewriter,
-    report: Callable[[Failure], None],
+    chunk: BatchChunk, is_kept: NDArray[np.bool_], log: SourceLog, rewriter: Rewriter, report: Callable[[Failure], None]
 ) -> Iterator[NewBatches | RewrittenChunk]:
     """The new batches of the kept batches of a chunk, and then what became of it.
 
@@ -328,11 +317,7 @@ def rewritten(
 
 
 def _rewritten_chunk(
-    chunk: BatchChunk,
-    is_left: NDArray[np.bool_],
-    is_written: NDArray[np.bool_],
-    digest: bytes | None,
-    limits: Limits,
+    chunk: BatchChunk, is_left: NDArray[np.bool_], is_written: NDArray[np.bool_], digest: bytes | None, limits: Limits
 ) -> RewrittenChunk:
     table = chunk.table
     rows = np.flatnonzero(is_left)

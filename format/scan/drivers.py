@@ -126,12 +126,7 @@ class SerialDriver(Generic[PartT]):
 
 
 def read_range(
-    walk: Walk[PartT],
-    log: LogUnit,
-    source: FileSource,
-    batch_range: BatchRange,
-    room: Room,
-    progress: LogProgress,
+    walk: Walk[PartT], log: LogUnit, source: FileSource, batch_range: BatchRange, room: Room, progress: LogProgress
 ) -> Iterator[PartT]:
     """The parts of a range of an open log, with any damage; raises FileChanged if the file changes."""
     chunks = _watched(walk.needs.chunks(source, batch_range), walk.needs.reads_bodies, log, source, progress)
@@ -308,13 +303,7 @@ class ForkedDriver(Generic[PartT]):
     Planned logs must be requested in their order. Other logs are read in this process.
     """
 
-    def __init__(
-        self,
-        walk: Walk[PartT],
-        logs: Sequence[LogUnit],
-        jobs: int,
-        advance: Advance = no_progress,
-    ) -> None:
+    def __init__(self, walk: Walk[PartT], logs: Sequence[LogUnit], jobs: int, advance: Advance = no_progress) -> None:
         from format.scan.processes import SharedRanges
 
         self._walk = walk

@@ -228,10 +228,7 @@ class ClusterImage(msgspec.Struct):
                 continue
             if state.eligible_leader_replicas or state.last_known_elr:
                 self.partitions[key] = replace(
-                    state,
-                    partition_epoch=state.partition_epoch + 1,
-                    eligible_leader_replicas=(),
-                    last_known_elr=(),
+                    state, partition_epoch=state.partition_epoch + 1, eligible_leader_replicas=(), last_known_elr=()
                 )
 
     def _change_broker(self, record_type: str, data: dict[str, Any]) -> None:

@@ -315,10 +315,7 @@ class MetadataState(MetadataReplay, kw_only=True):
 
 
 def read_metadata(
-    partition: Partition,
-    until: Until | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    watch: Watch | None = None,
+    partition: Partition, until: Until | None = None, limits: Limits = DEFAULT_LIMITS, watch: Watch | None = None
 ) -> MetadataState:
     """The image of the cluster in a metadata partition, up to some record.
 

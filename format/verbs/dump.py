@@ -186,11 +186,7 @@ class _LaterScan(msgspec.Struct, frozen=True):
 
 
 def dumped_rows(
-    path: Path | Target,
-    terms: DumpTerms,
-    *,
-    advance: Advance = no_progress,
-    may_stop: bool = False,
+    path: Path | Target, terms: DumpTerms, *, advance: Advance = no_progress, may_stop: bool = False
 ) -> Iterator[RowBlock | Finding]:
     """Rows of the file or directory at ``path`` (batches or records of logs, entries of side files), and findings.
 

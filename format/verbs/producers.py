@@ -205,10 +205,7 @@ class PartitionProducers:
                 known.gap_count += event.is_gap
                 known.duplicate_count += not event.is_gap
         epoch, end = self.progress
-        self.progress = (
-            max(epoch, int(table.leader_epoch[-1])),
-            max(end, table.last_offset_of(len(table) - 1) + 1),
-        )
+        self.progress = (max(epoch, int(table.leader_epoch[-1])), max(end, table.last_offset_of(len(table) - 1) + 1))
 
 
 def _replica(

@@ -106,6 +106,4 @@ class IndexRebuilder(Rewriter):
         return not any(each.severity >= Severity.ERROR for each in result.findings)
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
-        return {
-            "findings": [finding_as_json(each) for each in result.findings],
-        }
+        return {"findings": [finding_as_json(each) for each in result.findings]}

@@ -531,12 +531,7 @@ class Retention(msgspec.Struct):
         self, logs: Iterable[ConfiguredLog | Finding], *, jobs: int = 1, advance: Advance = no_progress
     ) -> Iterator[Finding | Row]:
         """The rows of logs that ``takes`` is true for; findings are passed on."""
-        for item in scan_units(
-            RetentionScan(self.terms),
-            logs,
-            jobs=jobs,
-            advance=advance,
-        ):
+        for item in scan_units(RetentionScan(self.terms), logs, jobs=jobs, advance=advance):
             if isinstance(item, Finding):
                 yield item
             else:

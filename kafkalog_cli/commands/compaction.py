@@ -55,12 +55,7 @@ class SupposedCleaning(msgspec.Struct, frozen=True):
 
 
 def compaction(
-    reading: Reading,
-    supposed: SupposedCleaning,
-    output: DocumentOutput,
-    judging: Judging,
-    guards: Guards,
-    work: Work,
+    reading: Reading, supposed: SupposedCleaning, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
 ) -> None:
     """Show what the cleaner would keep and free of each compacted log, how far it has cleaned, and what stops it.
 

@@ -156,8 +156,7 @@ class _Shown:
         is_counted = len(kinds) > 1 or (kinds and not self._odd)
         counts = overview(kinds, len(self._with_other_starts), self._unread_count)
         run.conclude(
-            counts if is_counted else "" if kinds else NOTHING_TO_COMPARE,
-            *map(sentence, self._odd[:MOST_SENTENCES]),
+            counts if is_counted else "" if kinds else NOTHING_TO_COMPARE, *map(sentence, self._odd[:MOST_SENTENCES])
         )
         more = len(self._odd) - MOST_SENTENCES
         if more > 0:

@@ -68,12 +68,7 @@ class Extracted(msgspec.Struct, frozen=True):
 
 
 def extract(
-    extracted: Extracted,
-    resumption: Resumption,
-    judging: Judging,
-    output: RowOutput,
-    guards: Guards,
-    pacing: Pacing,
+    extracted: Extracted, resumption: Resumption, judging: Judging, output: RowOutput, guards: Guards, pacing: Pacing
 ) -> None:
     """Write records into a new directory as Parquet, JSON lines or CSV: topic=TOPIC/partition=N/part-00000.parquet.
 

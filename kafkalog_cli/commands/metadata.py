@@ -28,10 +28,7 @@ EXAMPLES = (
     ("kafkalog metadata --topic orders /var/kafka", "one topic: its id, configs, replicas and leaders"),
     ("kafkalog metadata --at 2026-11-08T08:40 /var/kafka", "the state at that time"),
     ("kafkalog metadata --history --from-time -2h /var/kafka", "what changed in the last two hours"),
-    (
-        "kafkalog metadata --history --kind partition --kind broker /var/kafka",
-        "changes of leaders, ISRs and brokers",
-    ),
+    ("kafkalog metadata --history --kind partition --kind broker /var/kafka", "changes of leaders, ISRs and brokers"),
     ("kafkalog metadata --schemas /var/kafka", "subjects, versions and ids of the schema registry, from _schemas"),
 )
 
@@ -106,12 +103,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 def metadata(
-    reading: Reading,
-    moment: Moment,
-    output: DocumentOutput,
-    judging: Judging,
-    guards: Guards,
-    pacing: Pacing,
+    reading: Reading, moment: Moment, output: DocumentOutput, judging: Judging, guards: Guards, pacing: Pacing
 ) -> None:
     """Show the cluster as the metadata log describes it: topics, replicas, brokers, configs, features, ACLs, quotas.
 

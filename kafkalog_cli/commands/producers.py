@@ -85,13 +85,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def producers(
-    paths: Paths,
-    asked: Asked,
-    wanted: Writers,
-    output: DocumentOutput,
-    judging: Judging,
-    guards: Guards,
-    work: Work,
+    paths: Paths, asked: Asked, wanted: Writers, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
 ) -> None:
     """Show who wrote to each partition: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
 

@@ -121,12 +121,7 @@ def rebuild_quorum(rebuilt: RebuiltQuorum, judging: Judging, output: RowOutput, 
         copy = None if rebuilt.copy is None else pacing.session.path(rebuilt.copy)
         if copy is not None and not any(each in (copy, *copy.parents) for each in paths):
             paths.append(copy)
-        wanted = WantedQuorum(
-            copy=copy,
-            voters=rebuilt.addresses,
-            is_forced=rebuilt.force,
-            limits=guards.limits,
-        )
+        wanted = WantedQuorum(copy=copy, voters=rebuilt.addresses, is_forced=rebuilt.force, limits=guards.limits)
         run.hold()
         plan = rebuilding(targets_at(paths), wanted)
         root = rebuilt.output or "DIR"

@@ -62,12 +62,7 @@ class SupposedRetention(msgspec.Struct, frozen=True):
 
 
 def retention(
-    reading: Reading,
-    supposed: SupposedRetention,
-    output: DocumentOutput,
-    judging: Judging,
-    guards: Guards,
-    work: Work,
+    reading: Reading, supposed: SupposedRetention, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
 ) -> None:
     """Show why each segment is still there, which record keeps it, and when it is deleted.
 

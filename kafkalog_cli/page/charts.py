@@ -346,10 +346,7 @@ def _damage(marks: Rows, kind: str) -> list[dict[str, Any]]:
 
     The axis is that of the first layer.
     """
-    places = {
-        "x": {"field": "start", "type": kind},
-        "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
-    }
+    places = {"x": {"field": "start", "type": kind}, "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False)}
     lost = [mark for mark in marks if "end" in mark and mark["end"] > mark["start"] + 1]
     triangle = {"type": "point", "shape": "triangle-down", "filled": True, "size": 70, "opacity": 1}
     layers = (

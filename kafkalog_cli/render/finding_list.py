@@ -86,12 +86,7 @@ class FindingList:
     """
 
     def __init__(
-        self,
-        width: int | None,
-        *,
-        is_coloured: bool,
-        fail_on: Severity = Severity.ERROR,
-        among_records: bool = False,
+        self, width: int | None, *, is_coloured: bool, fail_on: Severity = Severity.ERROR, among_records: bool = False
     ) -> None:
         self._among_records = among_records
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, width or _MOST_WIDTH))

@@ -231,11 +231,7 @@ def cell_bytes(value: bytes | Mapping[str, Any]) -> str:
     return json_value(value) if isinstance(value, Mapping) else escape_bytes(bytes(value))
 
 
-LOGFMT_WRITERS: dict[str, Callable[[Any], str]] = {
-    **JSON_WRITERS,
-    "string": logfmt_string,
-    "bytes": logfmt_bytes,
-}
+LOGFMT_WRITERS: dict[str, Callable[[Any], str]] = {**JSON_WRITERS, "string": logfmt_string, "bytes": logfmt_bytes}
 
 
 # -- a cell of a table or of a CSV document --------------------------------------------------------------------

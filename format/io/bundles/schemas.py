@@ -35,10 +35,7 @@ REPORT = "report.html"
 WHOLE = "files/"
 
 #: Kafka's own topics whose logs are in a bundle whole.
-WHOLE_TOPICS = (
-    *layout.COORDINATOR_TOPICS,
-    layout.CLUSTER_METADATA_TOPIC,
-)
+WHOLE_TOPICS = (*layout.COORDINATOR_TOPICS, layout.CLUSTER_METADATA_TOPIC)
 
 FileType = Literal["file", "directory", "link", "link-to-directory", "other"]
 FILE: Final = "file"

@@ -428,12 +428,7 @@ class Compaction(msgspec.Struct):
         self, logs: Iterable[ConfiguredLog | Finding], *, jobs: int = 1, advance: Advance = no_progress
     ) -> Iterator[Finding | LogCompaction]:
         """The results for logs that ``takes`` is true for; findings are passed on."""
-        for item in scan_units(
-            CompactionScan(self.terms),
-            logs,
-            jobs=jobs,
-            advance=advance,
-        ):
+        for item in scan_units(CompactionScan(self.terms), logs, jobs=jobs, advance=advance):
             yield item
             if not isinstance(item, Finding):
                 self._count(item)

@@ -313,11 +313,7 @@ def _not_in_headers(path: str, difference: ReplicaDifference) -> Iterator[str]:
 
 
 def _order(
-    number: int,
-    comparison: Comparison,
-    epochs: list[ReplicaEpochs],
-    can_be_elected: list[bool],
-    assignment: Assignment,
+    number: int, comparison: Comparison, epochs: list[ReplicaEpochs], can_be_elected: list[bool], assignment: Assignment
 ) -> tuple[int, ...]:
     """The sort key of replicas: fewest committed records lost, latest epoch, longest log, fewest records lost.
 

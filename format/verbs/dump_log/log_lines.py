@@ -37,13 +37,7 @@ from format.scan.protocol import LogUnit
 from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.verbs.dump_log.contents import Parser, prints_strings
 from format.verbs.dump_log.java_text import java_utf8
-from format.verbs.dump_log.kafka_reader import (
-    KafkaRecord,
-    batch_line,
-    java_boolean,
-    kafka_walk,
-    read_records,
-)
+from format.verbs.dump_log.kafka_reader import KafkaRecord, batch_line, java_boolean, kafka_walk, read_records
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions, KafkaStops, Release
 
 _FASTEST = 1

@@ -58,11 +58,7 @@ class LogShare(msgspec.Struct, frozen=True):
 
 
 def add_savings(
-    shares: Sequence[LogShare],
-    terms: EstimateTerms,
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    advance: Advance = no_progress,
+    shares: Sequence[LogShare], terms: EstimateTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
 ) -> Iterator[Finding]:
     """Measure a sample of the logs, and add to each row what recompression would save.
 

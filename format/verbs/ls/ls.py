@@ -149,13 +149,7 @@ SORT_KEYS = ("name", "size", "segments", "batches", "time")
 _CHEAP_SORT_KEYS = ("size", "segments")
 #: Those that wait for all of them.
 _SCANNED_SORT_KEYS = {"batches": attrgetter("batch_count"), "time": attrgetter("max_timestamp")}
-_SEGMENT_KINDS = (
-    Kind.LOG,
-    Kind.OFFSET_INDEX,
-    Kind.TIME_INDEX,
-    Kind.TRANSACTION_INDEX,
-    Kind.PRODUCER_SNAPSHOT,
-)
+_SEGMENT_KINDS = (Kind.LOG, Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
 _SHOWN_NAMES = 5
 _Item = TypeVar("_Item")
 
@@ -304,11 +298,7 @@ def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, r
 
 
 def log_dir_listing(
-    log_dir: LogDir,
-    checkpoints: Checkpoints,
-    sizes: Iterable[DirectorySizes],
-    limits: Limits,
-    found: list[Finding],
+    log_dir: LogDir, checkpoints: Checkpoints, sizes: Iterable[DirectorySizes], limits: Limits, found: list[Finding]
 ) -> LogDirListing:
     """The listing of a log directory itself, with the sizes of its partitions; findings are added to ``found``."""
     location = Location(str(log_dir.path))

@@ -153,9 +153,7 @@ class Recompressor(Rewriter):
         return not result.losses
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
-        return {
-            "skipped": [finding_as_json(each) for each in result.losses],
-        }
+        return {"skipped": [finding_as_json(each) for each in result.losses]}
 
 
 def _add(found: Finding, result: SegmentResult) -> None:

@@ -249,7 +249,4 @@ class RedactingRewriter(Rewriter):
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
         """The job without the paths of the sources, which may name hosts and people."""
-        return {
-            "job": {"command": "redact", "options": self._options},
-            "left_out_bytes": result.lost_bytes,
-        }
+        return {"job": {"command": "redact", "options": self._options}, "left_out_bytes": result.lost_bytes}

@@ -37,12 +37,7 @@ from format.verbs.txns.partition_transactions import (
     read_partition_transactions,
     take_snapshot,
 )
-from format.verbs.txns.replicas import (
-    CoordinatorScan,
-    LongestReplicas,
-    ReplicaScan,
-    TransactionalIds,
-)
+from format.verbs.txns.replicas import CoordinatorScan, LongestReplicas, ReplicaScan, TransactionalIds
 from format.wording import counted, shell_word
 
 #: Of a two-phase commit (KIP-939). Source: TransactionMetadata.isDistributedTwoPhaseCommitTxn.

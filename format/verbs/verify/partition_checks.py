@@ -528,11 +528,7 @@ class PartitionCheck:
         return offset_check, None if times is None else TimeIndexCheck(times, place_of(segment.time_index)), found
 
     def _index(
-        self,
-        segment: Segment,
-        path: Path | None,
-        read: Callable[[Path, int, Limits], _Index],
-        found: list[Finding],
+        self, segment: Segment, path: Path | None, read: Callable[[Path, int, Limits], _Index], found: list[Finding]
     ) -> _Index | None:
         """An index of a segment, None where there is none or it cannot be read; adds findings about it."""
         if path is None:

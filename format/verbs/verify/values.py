@@ -16,13 +16,7 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.target import Target
-from format.rows.decoded_rows import (
-    DECODING_COST,
-    UndecodableField,
-    decoded_table,
-    topic_decoder,
-    undecodable_finding,
-)
+from format.rows.decoded_rows import DECODING_COST, UndecodableField, decoded_table, topic_decoder, undecodable_finding
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange

@@ -588,11 +588,7 @@ class _LogLoad:
             self._files.present[name] = None
         path = self._files.path / file_name(log_start, layout.LOG_SUFFIX)
         self._files.step(
-            Action.CREATE,
-            path.name,
-            "an empty segment, as the log has none",
-            offset=log_start,
-            kafka_class=_CLASS,
+            Action.CREATE, path.name, "an empty segment, as the log has none", offset=log_start, kafka_class=_CLASS
         )
         self._segments[log_start] = LoadedSegment(log_start, None, path, 0, None)
         return log_start
