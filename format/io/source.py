@@ -10,7 +10,6 @@ import os
 import stat
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -245,9 +244,7 @@ class FileSource:
     def __enter__(self) -> FileSource:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import math
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from functools import partial
-from types import TracebackType
 from typing import NamedTuple, Self
 
 import msgspec
@@ -234,9 +233,7 @@ class SegmentOutput:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if not self._is_closed:
             for segment in self._segments:
                 segment.discard()
