@@ -43,11 +43,6 @@ from spark_jobs.view_options import ReadOptions
 HEADER_COLUMNS = frozenset({"topic", "partition", "offset", "timestampType", "path", BROKER_ID.name})
 
 
-def timestamp_types(table: BatchTable) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Kafka's ids of the timestamp types of batches: 0 CreateTime, 1 LogAppendTime, -1 where the format has none."""
-    return np.where(table.magic == 0, -1, table.is_append_time).astype(np.int32)
-
-
 ReportDamage = Callable[[Finding], None]
 
 
@@ -250,9 +245,11 @@ def _kafka_batch(table: RecordTable, location: Location, schema: pa.Schema) -> p
 
 def _timestamps(table: RecordTable) -> dict[str, pa.Array]:
     of_batch = BatchTable(table.batches.columns[table.batch])
+    # Kafka's ids: 0 CreateTime, 1 LogAppendTime, -1 where the format has none.
+    types = np.where(of_batch.magic == 0, -1, of_batch.is_append_time).astype(np.int32)
     return {
         "timestamp": times(arrow_columns.ints(table.timestamp, of_batch.magic == 0)),
-        "timestampType": pa.array(timestamp_types(of_batch), pa.int32()),
+        "timestampType": pa.array(types, pa.int32()),
     }
 
 

@@ -442,7 +442,7 @@ def plan_units(
     directory.
     """
     walk = scan.walk
-    logs_of = scan.logs if walk is not None and may_be_shared(walk) else _no_logs
+    logs_of = scan.logs if walk is not None and may_be_shared(walk) else lambda unit: ()
     if is_elsewhere:
         units = (replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units)
     cut = Cut(range_bytes, keeps_split=True)
@@ -461,10 +461,6 @@ def plan_view(
     """The plan of a view, whose tasks Spark wants at once. ``logs_of`` are the logs of a large unit, to be cut."""
     sized = Sizing(logs_of, cut.large_bytes).sized(_numbered(units, place_of))
     return next(_plans(sized, parallelism, cut, True, None), TaskPlan(parallelism))
-
-
-def _no_logs(unit: Any) -> Sequence[LogUnit]:
-    return ()
 
 
 def _numbered(units: Iterable[Any], place_of: Callable[[Any], Path | None]) -> Iterator[Unit]:

@@ -161,7 +161,7 @@ def columns_of_view(view: str, corrupt_column: str | None = None, *, decodes: bo
 
 
 def _plain_columns(schema: RowSchema) -> ViewColumns:
-    fields = plain_arrow_schema(schema)
+    fields = arrow_schema(schema).remove_metadata()  # as Spark compares it
     found: ViewColumns = {}
     for column in schema.columns:
         of_view = _VIEW_TYPES.get(column.name) or _VIEW_TYPES.get(column.type)
@@ -213,8 +213,3 @@ def times(milliseconds: pa.Array) -> pa.Array:
     if pc.any(is_beyond).as_py():
         milliseconds = pc.if_else(is_beyond, pa.scalar(None, pa.int64()), milliseconds)
     return milliseconds.cast(pa.timestamp("ms")).cast(pa.timestamp("us")).cast(_TIME)
-
-
-def plain_arrow_schema(schema: RowSchema) -> pa.Schema:
-    """The Arrow schema without metadata, as Spark compares it."""
-    return arrow_schema(schema).remove_metadata()

@@ -70,7 +70,8 @@ def fixed_regions(structure: Layout, content: bytes, position: int) -> Iterator[
     for each, value in zip(structure.fields, values, strict=True):
         shown = f"0x{value:08x}" if each.name == "crc" else str(value)
         if each.name == "attributes":
-            shown = _attributes(value)
+            codec = layout.CODEC_BITS_NAMES[value & layout.CODEC_MASK]
+            shown = f"{value} ({', '.join([codec, *(name for bit, name in _ATTRIBUTE_BITS if value & bit)])})"
         yield Region(position + structure.offset_of(each.name), each.size_bytes, each.name, shown)
 
 
@@ -173,11 +174,6 @@ def _slice(content: bytes, position: int, length: int, end: int) -> bytes:
         size = counted_plainly(length, "byte")
         raise CorruptDataError(f"a field of {size} at position {position} ends past the end of the batch")
     return content[position : position + length]
-
-
-def _attributes(value: int) -> str:
-    codec = layout.CODEC_BITS_NAMES[value & layout.CODEC_MASK]
-    return f"{value} ({', '.join([codec, *(name for bit, name in _ATTRIBUTE_BITS if value & bit)])})"
 
 
 def _text(content: bytes) -> str:

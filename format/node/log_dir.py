@@ -367,16 +367,13 @@ class LogDirSearch:
         """Whether directories named like partitions are partitions: the first that shows it by its content decides."""
         named = [name for name, is_dir in names if is_dir and parse_partition_dir(name) is not None]
         for name in named:
-            listed = children[name] = self._list(path / name)
+            listed = children[name] = self._taken(map(_listing_of, (path / name,)))
             if any(is_partition_file(each) for each, _ in listed):
                 return True
             if has_own_files(listed) or any(is_dir and parse_partition_dir(each) for each, is_dir in listed):
                 return False
         # A name alone proves nothing: /etc/dbus-1 is not a partition. An empty directory may be a new partition.
         return any(not children[name] for name in named) and self._listed_count < _MOST_LISTED
-
-    def _list(self, path: Path) -> Names:
-        return self._taken(map(_listing_of, (path,)))
 
     def _taken(self, listings: Iterator[Names | UnreadableFile]) -> Names:
         """The names of the next listing."""

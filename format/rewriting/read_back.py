@@ -271,8 +271,8 @@ def compare_with_source(written: Rewritten, limits: Limits, chunk_bytes: int, ad
         whole = BatchRange(became[0].start, became[-1].end)
         chunks = batch_chunks(source, whole, check_crc=False, limits=limits, chunk_bytes=chunk_bytes)
     is_kept = None if kept is None else kept.is_kept
-    sides = paired(_source_rows(chunks, is_kept, advance), _output_rows(joined_ranges(became), limits), location)
-    for from_source, from_output in sides:
+    outputs = (ChunkRows(chunk, np.arange(len(chunk.table))) for chunk in output_chunks(joined_ranges(became), limits))
+    for from_source, from_output in paired(_source_rows(chunks, is_kept, advance), outputs, location):
         compare(from_source, from_output, limits, location)
 
 
@@ -297,11 +297,6 @@ def _source_rows(
         yield ChunkRows(chunk, rows if is_kept is None else np.flatnonzero(is_kept[first : first + len(rows)]))
         first += len(rows)
         advance(chunk.covered_bytes)
-
-
-def _output_rows(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[ChunkRows]:
-    for chunk in output_chunks(outputs, limits):
-        yield ChunkRows(chunk, np.arange(len(chunk.table)))
 
 
 def output_chunks(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[BatchChunk]:

@@ -37,7 +37,6 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
-from format.state.cluster_image import ClusterImage
 from format.state.leader_epochs import ReplicaEpochs, replica_epochs
 from format.state.log_headers import log_parts
 from format.state.metadata_log import (
@@ -208,13 +207,10 @@ def _is_whole_until(copy: MetadataCopy, best: MetadataCopy, until: Until, limits
     """Whether a copy has every record up to one: those that there are before the end of the best copy."""
     if not reaches_back(copy.source.partition, until, limits):
         return False
-    state = read_metadata(copy.source.partition, until, limits, _no_watch if is_history else None)
+    # With a watch, all records from the oldest snapshot on are read.
+    state = read_metadata(copy.source.partition, until, limits, (lambda *_: None) if is_history else None)
     is_past = copy.end[1] > min(until.offset, state.last_offset + 1)
     return not state.is_damaged and (is_past or copy.end >= best.end)
-
-
-def _no_watch(image: ClusterImage, record: MetadataRecord) -> None:
-    """Watches nothing: with a watch, all records from the oldest snapshot on are read."""
 
 
 def best_copy(copies: Sequence[MetadataCopy]) -> BestCopy:

@@ -236,9 +236,9 @@ def _write_parquet(run: Run, found: Found, answer: QueryAnswer, path: str, sourc
 
 
 def _show_tables(output: AnswerOutput, judging: Judging) -> None:
-    from format.verbs.sql.tables import TABLES, sql_type
+    from format.verbs.sql.tables import SQL_TYPES, TABLES
 
     with Run("sql", output, judging, main_schema=TABLE_COLUMN) as run:
         for name, table in TABLES.items():
-            rows = [(name, each.name, sql_type(each), each.meaning) for each in table.schema.columns]
+            rows = [(name, each.name, SQL_TYPES[each.type], each.meaning) for each in table.schema.columns]
             run.write(TABLE_COLUMN, rows)

@@ -49,7 +49,9 @@ class _InFile(msgspec.Struct):
         if offset is not None:
             self.first_offset = offset if self.first_offset is None else min(self.first_offset, offset)
             self.last_offset = offset if self.last_offset is None else max(self.last_offset, offset)
-        self.lost_count += _lost_count(row)
+        lost = row[_AT["lost_offsets"]]
+        if isinstance(lost, list) and len(lost) == 2:
+            self.lost_count += int(lost[1]) - int(lost[0]) + 1
 
     @property
     def words(self) -> str:
@@ -250,11 +252,6 @@ def _named(cause: Any) -> str:
             words += f" at {name} {cause[name]}"
             break
     return printable(words)
-
-
-def _lost_count(row: tuple[Any, ...]) -> int:
-    lost = row[_AT["lost_offsets"]]
-    return int(lost[1]) - int(lost[0]) + 1 if isinstance(lost, list) and len(lost) == 2 else 0
 
 
 def _place(row: tuple[Any, ...]) -> str:

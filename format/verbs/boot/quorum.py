@@ -32,7 +32,7 @@ from format.findings import Finding
 from format.internal_topics.decoder import FRAME_VERSION, decoder_for
 from format.internal_topics.reader import Cursor, reader_for
 from format.internal_topics.record_check import odd_rows
-from format.internal_topics.schema import Message, RecordType
+from format.internal_topics.schema import RecordType
 from format.io.session import is_there
 from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_uuid
@@ -213,7 +213,7 @@ def _read_data(value: bytes, version: _Version) -> None:
         content = reader_for(message, max(message.versions.lowest, min(number, known)))(cursor)
     except (CorruptDataError, LimitExceeded) as error:
         raise _parse(failed, is_later=is_later) from error
-    if number > known and _has_structs(message, content):
+    if number > known and any(each.element_type == "struct" and content.get(each.name) for each in message.fields):
         # The classes of structs refuse versions that they do not know, a message does not.
         raise _parse(failed, is_later=is_later)
     if cursor.position < cursor.end:
@@ -223,10 +223,6 @@ def _read_data(value: bytes, version: _Version) -> None:
 
 def _record_types(version: _Version | None = None) -> dict[int, RecordType]:
     return decoder_for(layout.CLUSTER_METADATA_TOPIC, version).record_types
-
-
-def _has_structs(message: Message, content: dict[str, object]) -> bool:
-    return any(each.element_type == "struct" and content.get(each.name) for each in message.fields)
 
 
 def _short(cursor: Cursor, name: str) -> int:

@@ -151,7 +151,8 @@ def _clauses(result: BootResult) -> list[str]:
         size_bytes = sum(step.bytes or 0 for step in left)
         clauses.append(f"appends after {counted(size_bytes, 'unreadable byte')} at the end of {_names(left)}")
     if result.strays:
-        clauses.append(f"renames {_names(result.strays)} to stray and does not serve {_them(result.strays)}")
+        them = "it" if len(set(map(_partition, result.strays))) == 1 else "them"
+        clauses.append(f"renames {_names(result.strays)} to stray and does not serve {them}")
     created = _created(result)
     if created:
         clauses.append(f"makes empty logs for {_names(created)}")
@@ -207,10 +208,6 @@ def _partition(step: Step) -> str:
 def _is_of_future(step: Step, name: str) -> bool:
     """Whether a name is that of a directory with the future replica of the step's partition."""
     return name.startswith(f"{step.topic}-{step.partition}.") and name.endswith("-future")
-
-
-def _them(steps: list[Step]) -> str:
-    return "it" if len({_partition(step) for step in steps}) == 1 else "them"
 
 
 def _names(steps: list[Step]) -> str:

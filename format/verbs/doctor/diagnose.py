@@ -136,7 +136,8 @@ def _folded(evidence: Evidence, drafts: Sequence[Draft]) -> list[Draft]:
 def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
-    rebuilt = {each.location.path for each in evidence.findings if _lacks_offset_index(each)}
+    missing = [each for each in evidence.findings if each.code == "index-missing"]
+    rebuilt = {each.location.path for each in missing if layout.OFFSET_INDEX_SUFFIX in each.message}
     stopping = {each.location.path for each in evidence.findings if each.code in ("boot-refused", "boot-unserved")}
     for each in evidence.findings:
         code = _code_of(each)
@@ -164,10 +165,6 @@ def _code_of(found: Finding) -> str | None:
     if found.location.path.endswith(layout.LOG_SUFFIX):
         return "records-damaged" if found.severity >= Severity.ERROR else "suspicious"
     return "file-damaged" if found.severity >= Severity.ERROR else "suspicious"
-
-
-def _lacks_offset_index(found: Finding) -> bool:
-    return found.code == "index-missing" and layout.OFFSET_INDEX_SUFFIX in found.message
 
 
 def _is_mended_by_broker(found: Finding) -> bool:
@@ -292,7 +289,8 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
     for row in evidence.held:
         seen.setdefault(str(row["path"]).rpartition("/")[0], []).append(row)
     for place, rows in seen.items():
-        late = [each for each in rows if _is_held_by_future(evidence, each)]
+        late = [each for each in rows if each["retained_by"] == "future_timestamp"
+                and (each["largest_timestamp"] or 0) > evidence.future_ms]  # fmt: skip
         if not late:
             continue
         row = late[0]
@@ -309,10 +307,6 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
             follow = command("producers", "--record", f"{row['topic']}-{row['partition']}:{offset}", place)
         yield Draft("retention-held", subject, words, str(row["path"]), offset,
                     follow, weight=size, node=evidence.node_of(place))  # fmt: skip
-
-
-def _is_held_by_future(evidence: Evidence, row: dict[str, Any]) -> bool:
-    return row["retained_by"] == "future_timestamp" and (row["largest_timestamp"] or 0) > evidence.future_ms
 
 
 def _cleaners(evidence: Evidence) -> Iterator[Draft]:

@@ -155,16 +155,11 @@ def _fixed(length: int) -> Callable[[bytes], bytes]:
     return decode
 
 
-def _hexadecimal(raw: bytes) -> bytes:
-    """The text of a byte array. Kafka prints the array's address in memory, which is of no use."""
-    return raw.hex().encode()
-
-
 _CLASSES: dict[str, Callable[[bytes], bytes]] = {
     "StringDecoder": java_utf8,
     "IntegerDecoder": _fixed(4),
     "LongDecoder": _fixed(8),
-    "DefaultDecoder": _hexadecimal,
+    "DefaultDecoder": lambda raw: raw.hex().encode(),  # Kafka prints the address of the array, which is of no use
 }
 
 

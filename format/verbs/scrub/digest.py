@@ -69,7 +69,7 @@ class Digest(msgspec.Struct):
         if not self.sums:
             self.first = low >> self.shift
         while (high >> self.shift) - min(self.first, low >> self.shift) >= MOST_RANGES:
-            self._double()
+            self.shift, self.first, self.sums = self.shift + 1, *_halved(self.first, self.sums)
         keys = last_offsets >> self.shift
         lead = max(self.first - int(keys.min()), 0)
         if lead:
@@ -78,9 +78,6 @@ class Digest(msgspec.Struct):
         for key in np.unique(keys).tolist():
             at = key - self.first
             self.sums[at] = (self.sums[at] + int(hashes[keys == key].sum(dtype=np.uint64))) & MASK
-
-    def _double(self) -> None:
-        self.shift, self.first, self.sums = self.shift + 1, *_halved(self.first, self.sums)
 
     def packed(self) -> bytes:
         """The digest in bytes: the shift, the first range, and the sums."""

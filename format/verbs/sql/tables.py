@@ -24,7 +24,6 @@ from format.columns import (
     SEGMENT,
     TOPIC,
     TRANSACTION,
-    Column,
     RowSchema,
     record_schema,
 )
@@ -320,7 +319,7 @@ def _metadata(scan: TableScan, schema: RowSchema) -> Iterator[Item]:
 
 
 #: The types in SQL of the types of columns.
-_SQL_TYPES = {
+SQL_TYPES = {
     "int": "BIGINT",
     "bool": "BOOLEAN",
     "string": "VARCHAR",
@@ -330,10 +329,6 @@ _SQL_TYPES = {
     "any": "VARCHAR, JSON",
     "json": "VARCHAR, JSON",
 }
-
-
-def sql_type(column: Column) -> str:
-    return _SQL_TYPES[column.type]
 
 
 TABLES: dict[str, Table] = {
