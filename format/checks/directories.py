@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -13,7 +12,7 @@ from format import layout
 from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties, quorum_state
-from format.files.side_file import Problem, problem_findings
+from format.files.side_file import HasProblems, problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.session import is_remote, is_there
 from format.limits import Limits
@@ -93,11 +92,6 @@ def check_topic_ids(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
             )
 
 
-class _HasProblems(Protocol):
-    @property
-    def problems(self) -> tuple[Problem, ...]: ...
-
-
 _MARKS = {
     "delete": "the partition was deleted or moved away; the broker removes the directory after file.delete.delay.ms",
     "future": "a replica that is being moved into this log directory",
@@ -160,7 +154,7 @@ def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Findi
 
 
 def _problems(
-    path: Path | None, location: Location, read: Callable[[Path, Limits], _HasProblems], limits: Limits
+    path: Path | None, location: Location, read: Callable[[Path, Limits], HasProblems], limits: Limits
 ) -> Iterator[Finding]:
     """Findings for a file that a broker reads all the same, whatever its problems; None where there is no file."""
     if path is not None:

@@ -17,7 +17,7 @@ from format.files import leader_epoch_checkpoint, producer_snapshot, transaction
 from format.files.index_file import entries_with_problems
 from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from format.files.offset_index import OffsetIndex
-from format.files.side_file import problem_findings
+from format.files.side_file import problem_findings, read_reported
 from format.files.time_index import TimeIndex
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.layout import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
@@ -451,14 +451,8 @@ class LeaderEpochCheck:
         self._early: Finding | None = None
         if path is None:
             return
-        try:
-            checkpoint = read(path, limits)
-        except KafkaLogError as error:
-            self.opening.append(finding_of(error, location))
-            self._first_offset = None
-            return
-        self.opening.extend(problem_findings(checkpoint.problems, location))
-        if checkpoint.problems:
+        checkpoint = read_reported(self.opening, location, read, path, limits)
+        if checkpoint is None or checkpoint.problems:
             self._first_offset = None
         else:
             self._starts = np.array([entry.start_offset for entry in checkpoint.entries], np.int64)

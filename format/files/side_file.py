@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
-from format.findings import Finding, Severity, finding
+from format.errors import InvalidCheckpoint, KafkaLogError, LimitExceeded, UnknownVersion
+from format.findings import Finding, Severity, finding, finding_of
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -157,6 +158,37 @@ def problem_findings(
         place = location.at(position=problem.position, length=problem.length)
         found = finding(problem.code, place, problem.message)
         yield found if severity is None else replace(found, severity=min(found.severity, severity))
+
+
+class HasProblems(Protocol):
+    """A side file that was read."""
+
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+
+FileT = TypeVar("FileT", bound=HasProblems)
+OtherT = ParamSpec("OtherT")
+
+
+def read_reported(
+    found: list[Finding],
+    location: Location,
+    read: Callable[Concatenate[Path, OtherT], FileT],
+    path: Path | None,
+    *others: OtherT.args,
+    **named: OtherT.kwargs,
+) -> FileT | None:
+    """A side file, None if there is none or it cannot be read; findings about it are added to ``found``."""
+    if path is None:
+        return None
+    try:
+        known = read(path, *others, **named)
+    except KafkaLogError as error:
+        found.append(finding_of(error, location))
+        return None
+    found += problem_findings(known.problems, location)
+    return known
 
 
 CURRENT_VERSION = 0

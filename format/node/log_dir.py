@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from format import layout
-from format.errors import FileChanged, KafkaLogError, UnreadableFile
+from format.errors import FileChanged, UnreadableFile
 from format.files import offset_checkpoint
-from format.files.side_file import problem_findings
+from format.files.side_file import read_reported
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io import live_broker
 from format.io.live_broker import BrokerLock
@@ -80,14 +80,9 @@ def read_checkpoints(
     by_name: dict[str, Mapping[TopicPartition, int]] = {}
     findings: list[Finding] = []
     for name, path in sorted(paths.items()):
-        location = Location(str(path))
-        try:
-            checkpoint = offset_checkpoint.read(path, limits)
-        except KafkaLogError as error:
-            findings.append(finding_of(error, location))
-            continue
-        findings.extend(problem_findings(checkpoint.problems, location))
-        by_name[name] = checkpoint.by_partition()
+        checkpoint = read_reported(findings, Location(str(path)), offset_checkpoint.read, path, limits)
+        if checkpoint is not None:
+            by_name[name] = checkpoint.by_partition()
     return Checkpoints(by_name, is_clean_shutdown, has_remote_storage, lock, tuple(findings))
 
 

@@ -26,7 +26,7 @@ from format.files import (
 )
 from format.files.meta_properties import KnownIds, MetaProperties
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.files.side_file import problem_findings
+from format.files.side_file import problem_findings, read_reported
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, Source, read_whole
 from format.kafka_uuid import is_reserved
@@ -128,13 +128,8 @@ def carry_partition_files(
             findings += carrying.kraft_snapshot(each.path, partition.location(each.path), is_bootstrap=False)
     for base_offset, path in sorted(partition.snapshots.items()) if snapshots else ():
         location = partition.location(path, base_offset)
-        try:
-            snapshot = producer_snapshot.read(path, terms.limits)
-        except KafkaLogError as error:
-            findings.append(finding_of(error, location))
-            continue
-        findings += problem_findings(snapshot.problems, location)
-        if not snapshot.problems:
+        snapshot = read_reported(findings, location, producer_snapshot.read, path, terms.limits)
+        if snapshot is not None and not snapshot.problems:
             carried.snapshots.add(base_offset)
             carrying.write(path.name, read_whole(path, terms.limits.max_decompressed_bytes))
     return carried

@@ -10,9 +10,10 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,9 +23,7 @@ from format import layout
 from format.columns import PARTITION, SEGMENT
 from format.errors import KafkaLogError, UnreadableFile
 from format.files import offset_index, producer_snapshot, time_index
-from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
-from format.files.partition_metadata import PartitionMetadata
-from format.files.side_file import problem_findings
+from format.files.side_file import problem_findings, read_reported
 from format.findings import Finding, Judgement, finding, finding_of
 from format.io.session import is_read_plainly, joins_remote_segments
 from format.io.source import FileSource, Source, os_reason
@@ -210,7 +209,6 @@ def _reading_room() -> memoryview:
 #: The note on a log whose head is in remote storage.
 HEAD_IS_REMOTE = "head in remote storage"
 _SEGMENT_ROW_OF, _PARTITION_ROW_OF = attrgetter(*SEGMENT.names), attrgetter(*PARTITION.names)
-_SideFileT = TypeVar("_SideFileT", PartitionMetadata, LeaderEpochCheckpoint)
 
 
 class SegmentListing(msgspec.Struct, frozen=True):
@@ -411,15 +409,10 @@ def _side_file_counts(
         return source.size_bytes // entry_bytes
 
     # Entries of indexes are counted by bisection: the preallocated zeros of an active segment are not read.
-    def index_entries(source: Source, where: Location) -> int:
-        whole_entries(source, layout.OFFSET_INDEX_ENTRY.size_bytes, where)
-        last = offset_index.last_entry(source, base_offset)
-        return 0 if last is None else last.entry_number + 1
-
-    def time_index_entries(source: Source, where: Location) -> int:
-        whole_entries(source, layout.TIME_INDEX_ENTRY.size_bytes, where)
-        last = time_index.last_entry(source, base_offset)
-        return 0 if last is None else last.entry_number + 1
+    def index_entries(index: Any, entry: layout.Layout, source: Source, where: Location) -> int:
+        whole_entries(source, entry.size_bytes, where)
+        last = index.last_entry(source, base_offset)
+        return 0 if last is None else int(last.entry_number) + 1
 
     def aborted_txns(source: Source, where: Location) -> int:
         return whole_entries(source, layout.ABORTED_TXN.size_bytes, where)
@@ -431,8 +424,8 @@ def _side_file_counts(
 
     counts: dict[str, int | None] = {}
     for name, path, count in (
-        ("index_entries", segment.offset_index, index_entries),
-        ("time_index_entries", segment.time_index, time_index_entries),
+        ("index_entries", segment.offset_index, partial(index_entries, offset_index, layout.OFFSET_INDEX_ENTRY)),
+        ("time_index_entries", segment.time_index, partial(index_entries, time_index, layout.TIME_INDEX_ENTRY)),
         ("aborted_txns", segment.transaction_index, aborted_txns),
         ("snapshot_producers", segment.producer_snapshot, snapshot_producers),
     ):
@@ -467,8 +460,11 @@ def list_partition(
         return ListedPartition(listing, findings=[_unlistable(error, path)])
     found = list(surroundings_findings(partition))
     start = len(found)
-    metadata = _side_file(partition, partition.metadata, partition.topic_id_file, terms.limits, found)
-    epochs = _side_file(partition, partition.leader_epoch_checkpoint, partition.epochs_file, terms.limits, found)
+    location_of, epochs_path = partition.location, partition.leader_epoch_checkpoint
+    metadata = read_reported(
+        found, location_of(partition.metadata), partition.topic_id_file, partition.metadata, terms.limits
+    )
+    epochs = read_reported(found, location_of(epochs_path), partition.epochs_file, epochs_path, terms.limits)
     live = _live_segments(partition, terms, found)
     notes = [] if partition.mark is None else [MARKS[partition.mark]]
     notes += ["the directory's name is not TOPIC-PARTITION"] if partition.topic is None else []
@@ -598,23 +594,3 @@ def _unlistable(error: UnreadableFile, path: Path) -> Finding:
         message = "the directory vanished after the log directory was listed"
         return finding("file-changed", location_of_directory(path), message)
     return finding_of(error, location_of_directory(path))
-
-
-def _side_file(
-    partition: Partition,
-    path: Path | None,
-    read: Callable[[Path, Limits], _SideFileT],
-    limits: Limits,
-    found: list[Finding],
-) -> _SideFileT | None:
-    """A side file of a partition, None if it is missing or cannot be read."""
-    if path is None:
-        return None
-    location = partition.location(path)
-    try:
-        side_file = read(path, limits)
-    except KafkaLogError as error:
-        found.append(finding_of(error, location))
-        return None
-    found += problem_findings(side_file.problems, location)
-    return side_file

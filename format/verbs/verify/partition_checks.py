@@ -35,7 +35,7 @@ from format.checks.side_files import (
 from format.errors import KafkaLogError, WorkerDied
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
-from format.files.side_file import problem_findings
+from format.files.side_file import read_reported
 from format.files.time_index import TimeIndex
 from format.findings import MOST_ALIKE, Cause, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
@@ -531,17 +531,9 @@ class PartitionCheck:
         self, segment: Segment, path: Path | None, read: Callable[[Path, int, Limits], _Index], found: list[Finding]
     ) -> _Index | None:
         """An index of a segment, None where there is none or it cannot be read; adds findings about it."""
-        if path is None:
-            return None
+        self.report.coverage.side_files += path is not None
         location = self.partition.location(path, segment.base_offset)
-        self.report.coverage.side_files += 1
-        try:
-            index = read(path, segment.base_offset, self.limits)
-        except KafkaLogError as error:
-            found.append(finding_of(error, location))
-            return None
-        found.extend(problem_findings(index.problems, location))
-        return index
+        return read_reported(found, location, read, path, segment.base_offset, self.limits)
 
     def _producers(self, table: BatchTable, markers: dict[int, ControlRecord], location: Location) -> None:
         """Feed the producers' state, and compare it with each snapshot at the offset of that snapshot."""
