@@ -29,14 +29,18 @@ def clipped(ranges: Iterable[Range], first: int, last: int) -> list[Range]:
     return [each for each in cut if each[0] <= each[1]]
 
 
+def joined(firsts: Int64s, lasts: Int64s) -> list[Range]:
+    """Ranges by their first and last offsets (int64, one dimension), those joined of which one follows the other."""
+    if not len(firsts):
+        return []
+    edges = np.flatnonzero(firsts[1:] != lasts[:-1] + 1)
+    starts, ends = np.concatenate(([0], edges + 1)), np.concatenate((edges, [len(lasts) - 1]))
+    return list(zip(firsts[starts].tolist(), lasts[ends].tolist(), strict=True))
+
+
 def runs(offsets: Int64s) -> list[Range]:
     """Strictly rising offsets (int64, one dimension) as ranges of consecutive offsets."""
-    if not len(offsets):
-        return []
-    edges = np.flatnonzero(np.diff(offsets) != 1)
-    firsts = offsets[np.concatenate(([0], edges + 1))].tolist()
-    lasts = offsets[np.concatenate((edges, [len(offsets) - 1]))].tolist()
-    return list(zip(firsts, lasts, strict=True))
+    return joined(offsets, offsets)
 
 
 def are_inside(offsets: Int64s, ranges: list[Range]) -> NDArray[np.bool_]:

@@ -23,7 +23,7 @@ from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_table import BatchTable, batch_location
 from format.log.read_records import known_batches
 from format.log.walker import batch_chunks, header_chunks
-from format.offset_ranges import Range, merged, without
+from format.offset_ranges import Range, joined, merged, without
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import Selection
 from format.wording import are, counted_plainly, listed, offset_range, offsets_are
@@ -243,10 +243,7 @@ def offsets_out_of_order(logs: Iterable[LogUnit], limits: Limits) -> list[Range]
         with suppress(KafkaLogError), FileSource(log.path) as source:
             for chunk in chunks_with_crcs(source, BatchRange(end=log.end), limits):
                 table = chunk.table.rows((chunk.table.crc_valid == 1) & (chunk.table.record_count >= 0))
-                edges = np.flatnonzero(table.base_offset[1:] != table.last_offset[:-1] + 1)
-                firsts = table.base_offset[np.append(0, edges + 1)[: len(table)]].tolist()
-                lasts = table.last_offset[np.append(edges, len(table) - 1)[: len(table)]].tolist()
-                intact += zip(firsts, lasts, strict=True)
+                intact += joined(table.base_offset, table.last_offset)
         intact = merged(intact)
     return intact
 

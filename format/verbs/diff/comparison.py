@@ -7,6 +7,7 @@ is read once, and at most one chunk of each is in memory. Equal batches are comp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import combinations
 
 import msgspec
@@ -28,12 +29,13 @@ from format.offset_ranges import (
     clipped,
     intersection,
     is_covered,
+    joined,
     merged,
     runs,
     without,
 )
 from format.scan.progress import Advance
-from format.verbs.diff.replica_log import ReplicaLog, Replicas, Window
+from format.verbs.diff.replica_log import ReplicaLog, Replicas, Window, steps_of
 
 #: The most missing records that wait for a later one of their key at a time, about 100 bytes each.
 MOST_WAITING = 500_000
@@ -214,17 +216,7 @@ def records_of(window: Window, bounds: Range, limits: Limits) -> Iterator[Record
 
 def spans_of(window: Window, bounds: Range) -> list[Range]:
     """The offsets of the batches of a window inside the bounds."""
-    return merged(clipped(_spans(window), *bounds))
-
-
-def _spans(window: Window) -> list[Range]:
-    """The offsets of the batches as ranges, neighbours joined."""
-    if not len(window):
-        return []
-    edges = np.flatnonzero(window.base_offset[1:] != window.last_offset[:-1] + 1)
-    firsts = window.base_offset[np.concatenate(([0], edges + 1))].tolist()
-    lasts = window.last_offset[np.concatenate((edges, [len(window) - 1]))].tolist()
-    return list(zip(firsts, lasts, strict=True))
+    return merged(clipped(joined(window.base_offset, window.last_offset), *bounds))
 
 
 def _same_batches(left_side: Window, right_side: Window) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -460,24 +452,12 @@ class Comparison:
         self._only: dict[tuple[int, int], list[Range]] = {}
 
     def run(self) -> None:
-        try:
-            first = 0
-            while True:
-                for log in self.logs:
-                    if not log.has_batches:
-                        log.load(self.logs)
-                reading = [log for log in self.logs if not log.is_at_end]
-                if not reading:
-                    break
-                last = min(log.last_offset for log in reading)
+        first = 0
+        with closing(steps_of(self.logs)) as steps:
+            for last in steps:
                 self._step((first, last))
-                for log in reading:
-                    log.consume(last)
                 first = last + 1
-            self._settle_missing()
-        finally:
-            for log in self.logs:
-                log.close()
+        self._settle_missing()
 
     def _step(self, bounds: Range) -> None:
         windows = [None if log.is_at_end else log.window(bounds[1]) for log in self.logs]

@@ -6,7 +6,7 @@ second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -633,6 +633,28 @@ class ReplicaLog:
             running = np.maximum.accumulate(np.concatenate(([highest], epochs)))
             for at in np.flatnonzero(running[1:] > running[:-1]).tolist():
                 self.epochs.append(EpochEntry(int(epochs[at]), int(table.base_offset[rows[at]])))
+
+
+def steps_of(logs: list[ReplicaLog]) -> Generator[int, None, None]:
+    """The last offset of each step in which logs are read beside each other: all have a chunk that begins before it.
+
+    They are closed at the end.
+    """
+    try:
+        while True:
+            for log in logs:
+                if not log.has_batches:
+                    log.load(logs)
+            reading = [log for log in logs if not log.is_at_end]
+            if not reading:
+                return
+            last = min(log.last_offset for log in reading)
+            yield last
+            for log in reading:
+                log.consume(last)
+    finally:
+        for log in logs:
+            log.close()
 
 
 def _sound_rows(chunk: BatchChunk) -> NDArray[np.intp]:

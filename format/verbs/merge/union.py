@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ from format.offset_ranges import Range, clipped, intersection, merged, without
 from format.rewriting.composed_logs import Piece
 from format.scan.progress import Advance
 from format.verbs.diff.comparison import are_shared, compare_windows
-from format.verbs.diff.replica_log import Replica, ReplicaLog, Replicas, Window
+from format.verbs.diff.replica_log import Replica, ReplicaLog, Replicas, Window, steps_of
 from format.verbs.merge.branch import History, has_no_epoch
 from format.verbs.merge.false_offsets import HeldBatch, HeldBatches, Neighbours, Standing, same_batches
 
@@ -189,27 +190,15 @@ class Union:
 
     def run(self) -> None:
         """Read all logs to their ends."""
-        try:
-            while True:
-                for log in self.logs:
-                    if not log.has_batches:
-                        log.load(self.logs)
+        with closing(steps_of(self.logs)) as steps:
+            for last in steps:
                 loaded = [number for number, each in enumerate(self._neighbours) if each.look()]
                 for number in loaded:
                     self._hold_back(number)
                 for number, log in enumerate(self.logs) if self._held.batches else ():
                     if log.chunk is not None:
                         self._held.compare(number, self._neighbours[number])
-                reading = [log for log in self.logs if not log.is_at_end]
-                if not reading:
-                    break
-                last = min(log.last_offset for log in reading)
                 self._step(last)
-                for log in reading:
-                    log.consume(last)
-        finally:
-            for log in self.logs:
-                log.close()
         self._place_held()
         self._keep_end()
         self._judge()
