@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -197,6 +197,15 @@ class Scan(Walk[PartT], Protocol[PartT, ResultT_co]):
     def fold(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[ResultT_co]:
         """The results for one log. It may stop early, and need not catch the errors of ``parts``."""
         ...
+
+
+class Unfolded(Generic[PartT]):
+    """The base of scans whose results are their parts."""
+
+    __slots__ = ()
+
+    def fold(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT]:
+        return parts
 
 
 class Driver(Protocol[PartT]):

@@ -36,7 +36,7 @@ from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.followed_partition import logs_before
 from format.scan.header_records import HEADER_COLUMNS, VALUE_COLUMNS, answered_by_headers, records_of_headers
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, own_room
+from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange, Unfolded, own_room
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
@@ -103,8 +103,8 @@ class DumpTerms(msgspec.Struct, frozen=True):
         return bool(answered_by_headers(found.chunk.table, self.selection)[found.readable].all())
 
 
-class DumpScan(msgspec.Struct, frozen=True):
-    """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given, and the fold yields them."""
+class DumpScan(msgspec.Struct, Unfolded[Block], frozen=True):
+    """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given."""
 
     terms: DumpTerms
     text: RowText | None = None
@@ -156,12 +156,8 @@ class DumpScan(msgspec.Struct, frozen=True):
                 if len(records):
                     yield record_block(records, item.location, schema, log.log_start_offset)
 
-    def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
-        """The same blocks."""
-        return parts
 
-
-class _LaterScan(msgspec.Struct, frozen=True):
+class _LaterScan(msgspec.Struct, Unfolded[_Later | Finding], frozen=True):
     """dump as a scan that reads chunks, whose blocks are made later."""
 
     terms: DumpTerms
@@ -179,10 +175,6 @@ class _LaterScan(msgspec.Struct, frozen=True):
         limits = self.terms.limits
         limits = replace(limits, max_decompressed_bytes=min(limits.max_decompressed_bytes, most_bytes))
         return DumpScan(replace(self.terms, limits=limits)).blocks_of(item, log)
-
-    def fold(self, log: LogUnit, parts: LogParts[_Later | Finding]) -> Iterator[_Later | Finding]:
-        """The same parts."""
-        return parts
 
 
 def dumped_rows(

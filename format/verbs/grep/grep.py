@@ -34,7 +34,7 @@ from format.rows.record_rows import Row, RowBlock, record_block, record_rows
 from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, ResultT, Scan
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange, ResultT, Scan, Unfolded
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
@@ -151,7 +151,7 @@ def matching(table: RecordTable, criteria: Criteria) -> NDArray[np.intp]:
     return np.delete(candidates, rows) if criteria.is_inverted else candidates[rows]
 
 
-class GrepScan(msgspec.Struct, frozen=True):
+class GrepScan(msgspec.Struct, Unfolded[FoundRecords | Finding], frozen=True):
     """grep as a scan in one process: the parts are tables of the records found.
 
     With ``decoding`` a pattern also matches what keys and values say.
@@ -206,9 +206,6 @@ class GrepScan(msgspec.Struct, frozen=True):
             which &= batches.producer_epoch == self.criteria.producer_epoch
         return which
 
-    def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[FoundRecords | Finding]:
-        return parts
-
 
 def grep(
     path: Path | Target,
@@ -260,8 +257,8 @@ def _searched(paths: Iterable[Path | Target], search: Search, scan: Scan[Any, Re
     return scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 
-class GrepLines(msgspec.Struct, frozen=True):
-    """grep as a scan whose parts are lines, or rows without ``text``; the fold yields them."""
+class GrepLines(msgspec.Struct, Unfolded[Found], frozen=True):
+    """grep as a scan whose parts are lines, or rows without ``text``."""
 
     grep: GrepScan
     text: RowText | None
@@ -292,9 +289,6 @@ class GrepLines(msgspec.Struct, frozen=True):
                     yield FoundRows(rows, len(rows), item.location)
                 else:
                     yield each
-
-    def fold(self, log: LogUnit, parts: LogParts[Found]) -> Iterator[Found]:
-        return parts
 
 
 class GrepCounts(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs, take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange, Unfolded
 from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
 from format.scan.selected_logs import every_log_of
 from format.verbs.recompress.new_batches import DECISIONS, ChunkWork, PlanTerms, Reason, TargetFormat, plan
@@ -341,8 +341,8 @@ def _mb_per_s(plain_bytes: int, nanoseconds: int) -> int | None:
     return round(plain_bytes / nanoseconds * 1000) if nanoseconds else None
 
 
-class ExplainScan(msgspec.Struct, frozen=True):
-    """The scan of --explain: the parts are rows of BATCH_DECISION and findings, and the fold yields them."""
+class ExplainScan(msgspec.Struct, Unfolded[list[Row] | Finding], frozen=True):
+    """The scan of --explain: the parts are rows of BATCH_DECISION and findings."""
 
     plan: PlanTerms
     limits: Limits = DEFAULT_LIMITS
@@ -361,10 +361,6 @@ class ExplainScan(msgspec.Struct, frozen=True):
             yield [row for work in works for row in _rows(work, chunk.table, location)]
             if chunk.damage is not None:
                 yield from elsewhere.counted(tail_finding(opened.source, chunk, opened.log))
-
-    def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
-        """The rows and findings as they are."""
-        return parts
 
 
 def explain_recompress(
