@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from format.scan.cluster import cluster_for
 from format.scan.drivers import is_worth_sharing, size_of
@@ -26,10 +26,9 @@ class WholeUnits(Generic[UnitT, ResultT]):
 
     __slots__ = ()
 
-    @property
-    def cost(self) -> Cost:
-        """The processor time of reading, for the decision whether several processes are faster."""
-        raise NotImplementedError
+    #: The processor time of reading, for the decision whether several processes are faster.
+    cost: ClassVar[Cost]
+    walk: ClassVar[None] = None  # no log is read in ranges
 
     def logs(self, unit: UnitT) -> Sequence[LogUnit]:
         """The logs that a unit reads; empty for a unit that reads hardly anything."""
@@ -38,11 +37,6 @@ class WholeUnits(Generic[UnitT, ResultT]):
     def read(self, unit: UnitT, advance: Advance) -> Iterator[ResultT]:
         """The results of a unit; calls ``advance`` with the bytes of its logs as they are read."""
         raise NotImplementedError
-
-    @property
-    def walk(self) -> None:
-        """Always None: no log is read in ranges."""
-        return
 
     def place(self, unit: UnitT) -> Path | None:
         """The directory of the unit's first log."""

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -389,13 +389,10 @@ def extract_unit(
 class ExtractScan(msgspec.Struct, frozen=True):
     """extract as a scan of units; all tasks can reach ``directory``, and write below it."""
 
+    walk: ClassVar[None] = None  # a unit is read as a whole, by the task that writes it
+
     directory: Path
     terms: Extraction
-
-    @property
-    def walk(self) -> None:
-        """None: a unit is read as a whole, by the task that writes it."""
-        return
 
     @property
     def tasks(self) -> Path:

@@ -373,11 +373,9 @@ class LogRetention(msgspec.Struct, frozen=True):
 class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True):
     """Judges logs one by one."""
 
-    terms: RetentionTerms
+    cost = _COST
 
-    @property
-    def cost(self) -> Cost:
-        return _COST
+    terms: RetentionTerms
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogRetention | Finding]:
         """Findings about a log, and its retention."""

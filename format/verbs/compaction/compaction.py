@@ -309,11 +309,9 @@ class LogCompaction(msgspec.Struct):
 class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=True):
     """Judges logs one by one."""
 
-    terms: CompactionTerms
+    cost = _COST
 
-    @property
-    def cost(self) -> Cost:
-        return _COST
+    terms: CompactionTerms
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogCompaction | Finding]:
         """Findings about a log, and what the cleaner would do with it."""

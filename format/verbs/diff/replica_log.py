@@ -107,10 +107,7 @@ class OfReplicas(WholeUnits[Replicas, ResultT]):
     """The base of scans that read the replicas of partitions, one partition after the other."""
 
     __slots__ = ()
-
-    @property
-    def cost(self) -> Cost:
-        return _COST
+    cost = _COST
 
     def logs(self, unit: Replicas) -> Sequence[LogUnit]:
         return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -82,11 +82,9 @@ class ListScan(msgspec.Struct, frozen=True):
     Logs are not cut into ranges, since headers are read fast.
     """
 
-    terms: PartitionTerms
+    walk: ClassVar[None] = None
 
-    @property
-    def walk(self) -> None:
-        return
+    terms: PartitionTerms
 
     def place(self, unit: ListUnit) -> Path:
         """The partition directory."""

@@ -216,9 +216,7 @@ class ReplicaScan(msgspec.Struct, WholeUnits[Unit, CoordinatorRecords | ReplicaT
     at_ms: int | None
     limits: Limits
 
-    @property
-    def cost(self) -> Cost:
-        return _COST
+    cost = _COST
 
     def logs(self, unit: Unit) -> Sequence[LogUnit]:
         return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
