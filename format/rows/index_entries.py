@@ -34,23 +34,19 @@ INDEX_ENTRY = RowSchema(
 
 def index_entries(log: Path, location: Location) -> Iterator[pa.RecordBatch | Finding]:
     """The entries of the .index and the .timeindex beside a log, and findings about them. Raises KafkaLogError."""
-    for suffix, kind in (
-        (layout.OFFSET_INDEX_SUFFIX, "offset_index_entry"),
-        (layout.TIME_INDEX_SUFFIX, "time_index_entry"),
-    ):
-        path = log.with_suffix(suffix)
+    for is_offsets in (True, False):
+        path = log.with_suffix(layout.OFFSET_INDEX_SUFFIX if is_offsets else layout.TIME_INDEX_SUFFIX)
         if not is_there(path):
             continue
-        read: Any = offset_index.read if suffix == layout.OFFSET_INDEX_SUFFIX else time_index.read
+        read: Any = offset_index.read if is_offsets else time_index.read
         index = read(path, location.base_offset or 0)
         count = len(index.relative_offsets)
-        is_offsets = suffix == layout.OFFSET_INDEX_SUFFIX
         none = pa.nulls(count, ARROW_TYPES["int"])
         columns = {
             "path": constant(str(path), count, "string"),
             "topic": constant(location.topic, count, "string"),
             "partition": constant(location.partition, count, "int"),
-            "kind": constant(kind, count, "string"),
+            "kind": constant("offset_index_entry" if is_offsets else "time_index_entry", count, "string"),
             "segment_base_offset": constant(location.base_offset, count, "int"),
             "relative_offset": ints(index.relative_offsets),
             "offset": ints(index.offsets),

@@ -51,9 +51,7 @@ def span_of(rows: Sequence[dict[str, Any]]) -> TimeSpan | None:
     if not rows:
         return None
     width = max(row["duration_ms"] for row in rows)
-    by_time: dict[int, int] = {}
-    for row in rows:
-        by_time[row["timestamp"]] = by_time.get(row["timestamp"], 0) + row["size_bytes"]
+    by_time: dict[int, int] = sums((row["timestamp"], row["size_bytes"]) for row in rows)
     times = sorted(by_time)
     total = sum(by_time.values())
     low, high = _quantile(times, by_time, total * _TAIL), _quantile(times[::-1], by_time, total * _TAIL)

@@ -77,15 +77,13 @@ def offset_index_lines(path: str, options: DumpLogOptions, mismatches: Mismatche
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
     index = offset_index.read(options.place(path), base_offset, options.limits)
-    log = sibling(path, LOG_SUFFIX)
-    tables, damage, missing = header_tables(options.place(log), options.limits)
+    tables, damage, missing = header_tables(options.place(sibling(path, LOG_SUFFIX)), options.limits)
     if not index.entry_count and not (index.padding_bytes and tables):
         yield path_line(path, " is empty.")
         return
     yield from problem_findings(index.problems, location)
     if options.checks_sanity_only:
-        verdict = "passed" if index.passes_sanity_check else "failed"
-        yield path_line(path, f" {verdict} sanity check.")
+        yield path_line(path, f" {'passed' if index.passes_sanity_check else 'failed'} sanity check.")
         return
     if not options.verifies_only:
         rows = zip(index.offsets.tolist(), index.positions.tolist(), strict=True)
@@ -160,8 +158,7 @@ def time_index_lines(path: str, options: DumpLogOptions, mismatches: Mismatches)
     index = time_index.read(options.place(path), base_offset, options.limits)
     yield from problem_findings(index.problems, location)
     if options.checks_sanity_only:
-        verdict = "passed" if index.passes_sanity_check else "failed"
-        yield path_line(path, f" {verdict} sanity check.")
+        yield path_line(path, f" {'passed' if index.passes_sanity_check else 'failed'} sanity check.")
         return
     if not options.verifies_only:
         rows = zip(index.timestamps.tolist(), index.offsets.tolist(), strict=True)
