@@ -288,6 +288,14 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                     lost = f"offset {offset} is in a batch with a damaged header: {each.message}"
             match = None if searched is None else searched.match
             is_there = match is not None and match.location.offset == offset
+            if match is not None and is_there:
+                match = replace(match, hidden=scan.why_not_reached(match.location.position or 0))
+            past = scan.past
+            if not is_there and lost is None and past is not None and past is not (searched and searched.place):
+                other = segment.first_record(past, lambda records: records.offset >= offset, by_time=False).match
+                if other is not None and (match is None or past.position < (match.location.position or 0)):
+                    lost = f"offset {offset} is not in the log, and {past.words}, which a broker finds, is out of order"
+                    match = other
             if lost is None and not is_there and scan.is_out_of_order(offset):
                 lost = f"offset {offset} is in a batch out of order, where a broker does not look for it"
             segment.scan_step(scan, f"at or past offset {offset}", searched)

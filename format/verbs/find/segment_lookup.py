@@ -23,8 +23,9 @@ from format.io.source import FileSource, HeadersOnly
 from format.layout import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchRange
+from format.log.batch_chunk import BatchRange, Damage
 from format.log.batch_table import BATCH_COLUMN, BatchTable
+from format.log.kafka_batch import magic_of
 from format.log.read_records import record_tables
 from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
@@ -101,7 +102,9 @@ class LookupScan:
     """The batches of a segment's log from a batch boundary on, by their headers alone.
 
     Collects findings on the way in ``findings``. ``batch_count`` and ``end_offset`` (the offset after the last batch
-    so far, None before the first) are its progress. The location's base offset is the segment's.
+    so far, None before the first) are its progress. The location's base offset is the segment's. ``damaged_from`` is
+    the position of the first damage, ``ends_at`` that of the first which a broker's search for an offset does not pass;
+    ``past`` is the first batch in the file that lies past the offset that is sought.
     """
 
     def __init__(self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits, read_bytes: int) -> None:
@@ -116,7 +119,9 @@ class LookupScan:
         self.start = start
         self.findings: list[Finding] = []
         self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
-        self.is_damaged = False
+        self.damaged_from: int | None = None
+        self.ends_at: int | None = None
+        self.past: BatchByHeader | None = None
         self.batch_count = 0
         self.end_offset: int | None = None
         self._positions = np.empty(0, np.int64)
@@ -144,7 +149,7 @@ class LookupScan:
                 if chunk.damage is None:
                     position = int(chunk.headers.end_position[-1])
                 else:
-                    self.is_damaged = True
+                    self._pass(chunk.damage)
                     found = tail_finding(self._log, chunk, self._unit)
                     self.findings += self._elsewhere.counted(found)
                     if chunk.damage.readable is not None:
@@ -159,9 +164,29 @@ class LookupScan:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False
                     break
 
+    def _pass(self, damage: Damage) -> None:
+        """Note where damage is. A broker passes it if the length there is right, and the magic not below 2."""
+        if self.damaged_from is None:
+            self.damaged_from = damage.position
+        head = self._log.read_at(damage.position, layout.UP_TO_MAGIC_BYTES)
+        if len(head) == layout.UP_TO_MAGIC_BYTES and magic_of(head) >= 2:
+            _, length = layout.LOG_ENTRY.struct.unpack_from(head)
+            if layout.LOG_ENTRY.size_bytes + length == damage.length:
+                return
+        if self.ends_at is None:
+            self.ends_at = damage.position
+
+    def why_not_reached(self, position: int) -> str:
+        """What a broker's search for the offset comes to before a batch at this position; empty where it gets there."""
+        if self.ends_at is not None and self.ends_at < position:
+            return f"behind the damage at position {self.ends_at}, where a broker's search for it ends"
+        if self.past is not None and self.past.position < position:
+            return f"behind {self.past.words}, where a broker's search for it ends"
+        return ""
+
     def is_out_of_order(self, offset: int) -> bool:
         """Whether the log was found damaged, and an intact batch has the offset in a place where it does not fit."""
-        return self.is_damaged and not self._elsewhere.taken_from([(offset, offset)])[0]
+        return self.damaged_from is not None and not self._elsewhere.taken_from([(offset, offset)])[0]
 
     def _ordered(self, table: BatchTable, next_base_offsets: NDArray[np.int64]) -> ScannedBatches:
         is_ordered = self._are_ordered(table, next_base_offsets)
@@ -210,6 +235,8 @@ class LookupScan:
         for batches in self:
             for row in np.flatnonzero(batches.table.last_offset >= offset).tolist():
                 place = batches.place(row)
+                if self.past is None and place.base_offset is not None and place.base_offset > offset:
+                    self.past = place
                 if not batches.is_ordered[row]:
                     if is_first and doubtful is None and place.spans(offset):
                         doubtful = place

@@ -275,7 +275,7 @@ def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int
     segment.scan_step(scan, f"at or after {iso_time(timestamp)}", searched)
     if path is not None and entry is not None and trusted is None:
         _report_misled(segment, path, entry, found)
-    return found, is_whole and not scan.is_damaged
+    return found, is_whole and scan.damaged_from is None
 
 
 def _places_at(scan: LookupScan, timestamp: int, starting_offset: int) -> Iterator[BatchByHeader]:

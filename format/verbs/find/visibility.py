@@ -182,6 +182,8 @@ def diagnosed(
     batch, offset = match.batch, match.location.offset
     if batch is None or offset is None:
         return match
+    if match.hidden:
+        return replace(match, visibility=Visibility.DAMAGED, note=match.hidden)
     state = None
     try:
         if batch.is_transactional:

@@ -72,3 +72,35 @@ def test_a_time_in_a_closed_segment_whose_time_index_ends_in_zeros(tmp_path: Pat
     (tmp_path / ".kafka_cleanshutdown").touch()
     lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1)
     assert (lookup.offset, lookup.codes) == (1, ["time-index-mismatch"])
+
+
+def test_an_offset_behind_damage_that_ends_the_search_of_a_broker(tmp_path: Path) -> None:
+    """4.3.1 and 3.9.1 answer a fetch of it with CORRUPT_MESSAGE, but hop over a wrong magic byte."""
+    sound = [batch(number * 3) for number in range(6)]
+    zeros, magic = bytes(len(sound[1])), bytearray(sound[1])
+    magic[16] = 77
+    write_segment(tmp_path / "t-0", 0, [sound[0], zeros, *sound[2:]])
+    write_segment(tmp_path / "u-0", 0, [sound[0], bytes(magic), *sound[2:]])
+    match = by_offset(tmp_path / "t-0", 7).match
+    assert (match.location.offset, match.visibility) == (7, "damaged")
+    assert match.note == f"behind the damage at position {len(sound[0])}, where a broker's search for it ends"
+    assert by_offset(tmp_path / "t-0", 1).match.visibility == "visible"
+    assert by_offset(tmp_path / "u-0", 7).match.visibility == "visible"
+
+
+def test_an_offset_behind_a_batch_out_of_order(tmp_path: Path) -> None:
+    """Consumers of 4.3.1 and 3.9.1 get the batch out of order, and then what lies past it."""
+    sound = [batch(number * 3) for number in range(6)]
+    write_segment(tmp_path / "t-0", 0, [sound[0], sound[2], sound[1], *sound[3:]])
+    match = by_offset(tmp_path / "t-0", 4).match
+    assert (match.location.offset, match.visibility) == (4, "damaged")
+    assert match.note.endswith("with offsets 6 to 8, where a broker's search for it ends")
+    assert by_offset(tmp_path / "t-0", 6).match.visibility == "visible"
+    far = batch(5000)
+    write_segment(tmp_path / "u-0", 0, [*sound[:2], far, *sound[3:]])
+    lookup = by_offset(tmp_path / "u-0", 7)
+    assert lookup.reason == (
+        f"offset 7 is not in the log, and the batch at position {2 * len(far)} with offsets 5000 to 5002, which a "
+        "broker finds, is out of order; the next record is at offset 5000"
+    )
+    assert by_offset(tmp_path / "u-0", 9).match.visibility == "damaged"
