@@ -314,7 +314,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         """
         start = self.bounds.log_start_offset
         largest_of_all = NO_TIMESTAMP
-        stopped_at: LookupSegment | None = None
+        stopped_at: tuple[LookupSegment, str] | None = None
         for number, segment in enumerate(self.segments):
             if self._is_below_start(segment):
                 continue
@@ -332,26 +332,34 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             )
             segment.step(f", {number + 1} of {len(self.segments)}: {detail}, {side} {iso_time(timestamp)}")
             if is_reached and has_none:
-                stopped_at = stopped_at or segment
+                stopped_at = stopped_at or (segment, "")
             elif is_reached:
-                match, is_whole = first_record_at(segment, timestamp, start)
-                if match is not None and stopped_at is not None:
-                    return self._stopped(stopped_at, match, timestamp)
-                if match is not None:
+                match, unreadable = first_record_at(segment, timestamp, start)
+                if match is not None and stopped_at is None and not unreadable:
                     return self._is_found(match, past_high_watermark)
-                if is_whole and stopped_at is None:
-                    stopped_at = segment
+                stopped_at = stopped_at or (segment, unreadable)
+                if match is not None:
+                    return self._stopped(*stopped_at, timestamp, match)
             segment.close()  # there may be thousands
+        if stopped_at is not None and stopped_at[1]:
+            return self._stopped(*stopped_at, timestamp)
         if largest_of_all >= timestamp:
             return self.lookup.miss(f"no record at or after {iso_time(timestamp)} from the log start offset {start} on")
         words = "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {iso_time(largest_of_all)}"
         return self.lookup.miss(f"no record has a timestamp at or after {iso_time(timestamp)}; {words}")
 
-    def _stopped(self, segment: LookupSegment, match: FoundRecord, timestamp: int) -> None:
-        self.lookup.miss(
-            f"a broker answers that there is no such record: it looks no further than segment {segment.base_offset}, "
-            f"which has no record at or after {iso_time(timestamp)} from the log start offset "
-            f"{self.bounds.log_start_offset} on; the next one is at offset {match.location.offset}",
+    def _stopped(
+        self, segment: LookupSegment, unreadable: str, timestamp: int, match: FoundRecord | None = None
+    ) -> None:
+        """Say why a broker does not answer with the record that matches, if there is one."""
+        here, at_or_after = f"segment {segment.base_offset}", f"record at or after {iso_time(timestamp)}"
+        following = "there is none after it" if match is None else f"the next one is at offset {match.location.offset}"
+        if unreadable:
+            why = f"a broker looks no further than {here}, where {unreadable} cannot be read"
+            return self.lookup.miss(f"{why}: the first {at_or_after} may be there; {following}", match)
+        return self.lookup.miss(
+            f"a broker answers that there is no such record: it looks no further than {here}, which has no "
+            f"{at_or_after} from the log start offset {self.bounds.log_start_offset} on; {following}",
             match,
         )
 
@@ -377,6 +385,11 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                 place = batches.place(int(rows[0]))
                 break
         self.lookup.report(scan.findings)
+        if scan.ends_at is not None and (place is None or scan.ends_at < place.position):
+            return self.lookup.miss(
+                f"a broker looks for {iso_time(largest.timestamp)} in segment {segment.base_offset} only, and does not "
+                f"get past the damage at position {scan.ends_at}"
+            )
         if place is None:
             return self.lookup.miss("the log has no records")
         if place.magic == 0:

@@ -97,13 +97,15 @@ def _headers_to_end(log: FileSource, start: int) -> list[list[int]]:
 class LargestTimestamp(msgspec.Struct, frozen=True):
     """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source.
 
-    ``in_index`` is that of an entry of the time index that the log contradicts, -1 for none.
+    ``in_index`` is that of an entry of the time index that the log contradicts, -1 for none. ``is_of_damaged_log``: the
+    whole log was read for it, and is damaged.
     """
 
     timestamp: int
     offset: int
     detail: str
     in_index: int = NO_TIMESTAMP
+    is_of_damaged_log: bool = False
 
 
 def largest_timestamp(
@@ -140,7 +142,12 @@ def largest_timestamp(
     place = segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
         scanned = _scanned_largest(segment, f"the log contradicts the last entry {_shown(segment, entry)}")
-        if scanned.timestamp != entry.timestamp and not segment.has_lost(entry.offset):
+        is_lost = segment.has_lost(entry.offset)
+        if scanned.is_of_damaged_log and not is_lost and (place is None or not place.spans(entry.offset)):
+            if scanned.timestamp <= entry.timestamp:
+                return replace(largest, detail=f"{detail}, whose batch may be damaged")
+            return scanned
+        if scanned.timestamp != entry.timestamp and not is_lost:
             why = f"the segment's largest timestamp is {iso_time(scanned.timestamp)}"
             if scanned.timestamp == NO_TIMESTAMP:
                 why = "no batch of the segment has a timestamp"
@@ -181,10 +188,12 @@ def _scanned_largest(segment: LookupSegment, why: str) -> LargestTimestamp:
     place = _larger_in(scan, NO_TIMESTAMP)
     segment.report(*scan.findings)
     detail = f"{why}; {counted_plainly(scan.batch_count, 'batch header')}: "
-    if place is None:
-        return LargestTimestamp(NO_TIMESTAMP, segment.base_offset, f"{detail}no timestamp")
-    detail += f"largest timestamp {iso_time(place.max_timestamp)}"
-    return LargestTimestamp(place.max_timestamp, place.last_offset, detail)
+    timestamp, offset = NO_TIMESTAMP, segment.base_offset
+    words = "no timestamp"
+    if place is not None:
+        timestamp, offset = place.max_timestamp, place.last_offset
+        words = f"largest timestamp {iso_time(timestamp)}"
+    return LargestTimestamp(timestamp, offset, f"{detail}{words}", is_of_damaged_log=scan.damaged_from is not None)
 
 
 def _larger_in(scan: LookupScan, timestamp: int) -> BatchByHeader | None:
@@ -249,10 +258,10 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     return last.position if last.position < segment.log.size_bytes else None
 
 
-def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int) -> tuple[FoundRecord | None, bool]:
+def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int) -> tuple[FoundRecord | None, str]:
     """The first record with a timestamp and an offset at or past these (LogSegment.findOffsetByTimestamp).
 
-    Also returns whether every batch that may hold an earlier one could be read.
+    Also returns what a broker's search comes to first that cannot be read, in words; empty for nothing.
     """
     path = segment.segment.time_index
     entry = trusted = None
@@ -262,27 +271,30 @@ def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int
         entry, trusted = _time_floor(segment, path, timestamp)
     scan = segment.scan_from(max(starting_offset, segment.base_offset if trusted is None else trusted.offset))
     searched: SearchedBatch | None = None
-    is_whole = True
-    for place in _places_at(scan, timestamp, starting_offset):
+    unreadable: BatchByHeader | None = None
+    for place in _places_at(scan, timestamp):
         searched = segment.first_record(
             place, lambda records: (records.timestamp >= timestamp) & (records.offset >= starting_offset)
         )
-        is_whole = is_whole and searched.is_complete
         if searched.match is not None:
             break
+        if not searched.is_complete:
+            unreadable = unreadable or place
     segment.report(*scan.findings)
     found = None if searched is None else searched.match
     segment.scan_step(scan, f"at or after {iso_time(timestamp)}", searched)
     if path is not None and entry is not None and trusted is None:
         _report_misled(segment, path, entry, found)
-    return found, is_whole and scan.damaged_from is None
+    end = segment.log.size_bytes if found is None else found.location.position or 0
+    if scan.damaged_from is not None and scan.damaged_from < (unreadable.position if unreadable else end):
+        return found, f"the damage at position {scan.damaged_from}"
+    return found, "" if unreadable is None else unreadable.words
 
 
-def _places_at(scan: LookupScan, timestamp: int, starting_offset: int) -> Iterator[BatchByHeader]:
-    """The batches of the scan whose largest timestamp and last offset are at or past these, in order."""
+def _places_at(scan: LookupScan, timestamp: int) -> Iterator[BatchByHeader]:
+    """The batches of the scan whose largest timestamp is at or past this one, in order."""
     for batches in scan:
-        hits = (batches.table.max_timestamp >= timestamp) & (batches.table.last_offset >= starting_offset)
-        for row in np.flatnonzero(hits).tolist():
+        for row in np.flatnonzero(batches.table.max_timestamp >= timestamp).tolist():
             yield batches.place(row)
 
 

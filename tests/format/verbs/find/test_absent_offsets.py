@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.building import BASE_TIMESTAMP, batch, write_segment
-from tests.format.verbs.find.lookups import by_offset, by_time, write_indexed
+from tests.format.verbs.find.lookups import by_max, by_offset, by_time, write_indexed
 
 
 def test_an_offset_in_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -104,3 +104,34 @@ def test_an_offset_behind_a_batch_out_of_order(tmp_path: Path) -> None:
         "broker finds, is out of order; the next record is at offset 5000"
     )
     assert by_offset(tmp_path / "u-0", 9).match.visibility == "damaged"
+
+
+def test_a_time_behind_damage_of_the_segment_that_reaches_it(tmp_path: Path) -> None:
+    """4.3.1 and 3.9.1 answer with an error, and look into no other segment."""
+    sound = [batch(number * 3) for number in range(6)]
+    log = write_indexed(tmp_path / "t-0", 0, sound[:2])
+    write_indexed(tmp_path / "t-0", 6, sound[2:])
+    log.write_bytes(sound[0] + bytes(len(sound[1])))
+    lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4)
+    assert lookup.codes == ["log-truncated"]
+    assert lookup.reason.startswith(
+        f"a broker looks no further than segment 0, where the damage at position {len(sound[0])} cannot be read: the "
+    )
+    assert lookup.reason.endswith("the next one is at offset 6")
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 2).offset == 2
+    log.write_bytes(bytes(len(sound[0])) + sound[1])
+    behind = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4)
+    assert behind.reason.endswith("the next one is at offset 4")
+    index = log.with_suffix(".timeindex").read_bytes()
+    log.with_suffix(".timeindex").write_bytes(index[:-12] + (BASE_TIMESTAMP + 9000).to_bytes(8, "big") + index[-4:])
+    assert "time-index-mismatch" in by_time(tmp_path / "t-0", BASE_TIMESTAMP + 9).codes
+
+
+def test_the_largest_timestamp_behind_damage(tmp_path: Path) -> None:
+    sound = [batch(number * 3) for number in range(4)]
+    log = write_indexed(tmp_path / "t-0", 0, sound)
+    log.write_bytes(b"".join(sound[:3]) + bytes(len(sound[3])))
+    write_indexed(tmp_path / "t-0", 12, [])
+    lookup = by_max(tmp_path / "t-0")
+    assert lookup.codes == ["log-truncated"]
+    assert lookup.reason.endswith(f"and does not get past the damage at position {3 * len(sound[0])}")
