@@ -318,8 +318,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         for number, segment in enumerate(self.segments):
             if self._is_below_start(segment):
                 continue
-            is_kept = segment.next_base_offset is not None and self.bounds.offsets.keeps_indexes(None)
-            largest = largest_timestamp(segment, at_least=timestamp, is_kept=is_kept)
+            largest = largest_timestamp(segment, at_least=timestamp, is_kept=self._is_kept(segment))
             largest_of_all = max(largest_of_all, largest.timestamp)
             has_none = largest.timestamp == NO_TIMESTAMP
             goes_by_file = has_none and largest.in_index == NO_TIMESTAMP
@@ -369,7 +368,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         for number, segment in enumerate(self.segments):
             if self._is_below_start(segment):
                 continue
-            largest = largest_timestamp(segment)
+            largest = largest_timestamp(segment, is_kept=self._is_kept(segment))
             segment.step(f", {number + 1} of {len(self.segments)}: {largest.detail}")
             segment.close()
             if best is None or largest.timestamp > best[1].timestamp:
@@ -414,6 +413,11 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             message = f"the header says {iso_time(max_timestamp)}, none of the records has that timestamp"
             self.lookup.report([finding("max-timestamp-mismatch", where, message)])
         return self.lookup.miss(f"{words}, none of its records has it: a broker answers that there is no such record")
+
+    def _is_kept(self, segment: LookupSegment) -> bool:
+        """Whether a broker's start leaves the indexes of a closed segment as they are."""
+        end, offsets = segment.next_base_offset, self.bounds.offsets
+        return end is not None and not offsets.is_broker_running and offsets.keeps_indexes(end)
 
     def _is_below_start(self, segment: LookupSegment) -> bool:
         """Whether the whole segment lies below the log start offset: a broker is about to delete it."""

@@ -119,6 +119,9 @@ def largest_timestamp(
     """
     path = segment.segment.time_index
     if path is None:
+        if is_kept and segment.segment.offset_index is not None and segment.log.size_bytes:
+            message = "there is no .timeindex: a broker makes an empty one, and looks for no time past this segment"
+            segment.report(finding("index-missing", segment.location, message))
         return _scanned_largest(segment, "there is no .timeindex")
     try:
         index = segment.source(path)

@@ -27,7 +27,11 @@ from format.state.cluster_context import Assignment
 from format.state.producers import Transaction, TransactionState, newest_sound_snapshot
 from format.verbs.find.lookup import FoundRecord, MatchedBatch, Visibility
 
-_CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
+_CHECKPOINTS = (
+    layout.LOG_START_OFFSET_CHECKPOINT,
+    layout.REPLICATION_OFFSET_CHECKPOINT,
+    layout.RECOVERY_POINT_CHECKPOINT,
+)
 #: Headers are read in windows of this size; the rest of larger batches is skipped.
 _WINDOW_BYTES = 256 * 1024
 

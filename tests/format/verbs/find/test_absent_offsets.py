@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.building import BASE_TIMESTAMP, batch, write_segment
-from tests.format.verbs.find.lookups import by_max, by_offset, by_time, write_indexed
+from tests.format.verbs.find.lookups import by_max, by_offset, by_time, write_checkpoint, write_indexed
 
 
 def test_an_offset_in_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -64,7 +64,11 @@ def test_an_offset_in_a_swap_that_a_start_completes(tmp_path: Path) -> None:
 
 
 def test_a_time_in_a_closed_segment_whose_time_index_ends_in_zeros(tmp_path: Path) -> None:
-    """After a clean stop 4.3.1 took the zeros for the largest time, and answered with the next segment."""
+    """After a clean stop 4.3.1 took the zeros for the largest time, and answered with the next segment.
+
+    It did so after a crash, too, if the segment ends at the recovery point or before: its start checks no such segment.
+    Without the file, it answered with nothing, unless the .index was missing, too.
+    """
     index = write_indexed(tmp_path / "t-0", 0, [batch(0)]).with_suffix(".timeindex")
     write_indexed(tmp_path / "t-0", 3, [batch(3)])
     index.write_bytes(index.read_bytes() + bytes(24))
@@ -72,6 +76,16 @@ def test_a_time_in_a_closed_segment_whose_time_index_ends_in_zeros(tmp_path: Pat
     (tmp_path / ".kafka_cleanshutdown").touch()
     lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1)
     assert (lookup.offset, lookup.codes) == (1, ["time-index-mismatch"])
+    (tmp_path / ".kafka_cleanshutdown").unlink()
+    write_checkpoint(tmp_path, "recovery-point-offset-checkpoint", "t", 0, 2)
+    assert (by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1).codes) == []
+    write_checkpoint(tmp_path, "recovery-point-offset-checkpoint", "t", 0, 3)
+    assert (by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1).codes) == ["time-index-mismatch"]
+    index.unlink()
+    lookup = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4)
+    assert (lookup.offset, lookup.codes) == (4, ["index-missing"])
+    index.with_suffix(".index").unlink()
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4).codes == []
 
 
 def test_an_offset_behind_damage_that_ends_the_search_of_a_broker(tmp_path: Path) -> None:
