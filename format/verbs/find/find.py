@@ -21,6 +21,7 @@ from format import layout
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding, finding
 from format.io.live_broker import is_broker_running, settled
+from format.io.session import is_on_disk
 from format.layout import NO_TIMESTAMP
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -237,8 +238,11 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         segments[number].step(f", {number + 1} of {len(segments)}: the greatest base offset at or below {offset}")
         found = self._next_record(segments[number:], offset)
         match = found.match
-        if (match is None or match.location.offset != offset) and found.lost is None and number:
-            found = replace(found, lost=self._misplaced(segments[number - 1], offset))
+        if (match is None or match.location.offset != offset) and found.lost is None:
+            # at an address, each look into a segment takes a while
+            earlier = segments[:number] if is_on_disk(self.partition.path) else segments[max(number - 1, 0) : number]
+            misplaced = (self._misplaced(each, offset) for each in reversed(earlier))
+            found = replace(found, lost=next(filter(None, misplaced), None))
         if match is None or match.location.offset != offset:
             reason, visibility = found.why_absent(offset)
             self._is_absent(offset, reason, Visibility.BELOW_LOG_START if is_below else visibility, match)
@@ -249,8 +253,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             self.lookup.match = match
 
     def _misplaced(self, segment: LookupSegment, offset: int) -> str | None:
-        """That a batch at the end of the segment before has the offset, in words; None where none has it."""
-        scan = segment.scan_from(offset)
+        """That a batch at the end of a segment before has the offset, in words; None where none has it."""
+        scan = segment.scan(segment.floor(offset).position)
         is_there = any(place.spans(offset) for place in scan.places_from(offset))
         segment.close()
         if not is_there:

@@ -37,6 +37,10 @@ def test_an_offset_in_a_batch_of_the_segment_before(tmp_path: Path) -> None:
     assert lookup.reason.startswith(
         "offset 12 is in a batch in segment 0, where a broker does not look for it; the next"
     )
+    write_segment(tmp_path / "v-0", 0, [sound[0], sound[4]])
+    write_segment(tmp_path / "v-0", 3, [sound[1], sound[2]])
+    write_segment(tmp_path / "v-0", 9, [sound[3], sound[5]])
+    assert by_offset(tmp_path / "v-0", 12).reason.startswith("offset 12 is in a batch in segment 0, where a")
     write_segment(tmp_path / "u-0", 0, sound[:3])
     write_segment(tmp_path / "u-0", 9, [sound[3], sound[5]])
     absent = by_offset(tmp_path / "u-0", 12)
