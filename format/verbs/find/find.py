@@ -293,7 +293,10 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             match = None if searched is None else searched.match
             is_there = match is not None and match.location.offset == offset
             if match is not None and is_there:
-                match = replace(match, hidden=scan.why_not_reached(match.location.position or 0))
+                offsets = self.bounds.offsets
+                uses_index = offsets.is_broker_running or offsets.keeps_indexes(segment.next_base_offset)
+                position = match.location.position or 0
+                match = replace(match, hidden=scan.why_not_reached(position, uses_index=uses_index))
             past = scan.past
             if not is_there and lost is None and past is not None and past is not (searched and searched.place):
                 other = segment.first_record(past, lambda records: records.offset >= offset, by_time=False).match

@@ -122,6 +122,8 @@ class LookupScan:
         self.damaged_from: int | None = None
         self.ends_at: int | None = None
         self.past: BatchByHeader | None = None
+        self.index_leads_to: int | None = None  # the position of an index entry that is wrong, and was not used
+        self._begins_at_entry = False  # whether a batch begins there
         self.batch_count = 0
         self.end_offset: int | None = None
         self._positions = np.empty(0, np.int64)
@@ -176,8 +178,14 @@ class LookupScan:
         if self.ends_at is None:
             self.ends_at = damage.position
 
-    def why_not_reached(self, position: int) -> str:
-        """What a broker's search for the offset comes to before a batch at this position; empty where it gets there."""
+    def why_not_reached(self, position: int, *, uses_index: bool) -> str:
+        """Why a broker's search for the offset does not get to a batch at this position; empty where it does.
+
+        ``uses_index``: it goes by the offset index as it is, with wrong entries.
+        """
+        leads_to = self.index_leads_to
+        if uses_index and leads_to is not None and not (self._begins_at_entry and leads_to <= position):
+            return f"not where a wrong index entry leads a broker's search for it, position {leads_to}"
         if self.ends_at is not None and self.ends_at < position:
             return f"behind the damage at position {self.ends_at}, where a broker's search for it ends"
         if self.past is not None and self.past.position < position:
@@ -195,6 +203,8 @@ class LookupScan:
                 self.findings.append(self._order_finding(table, row, int(next_base_offsets[row])))
         self.batch_count += len(table)
         self._positions = table.position
+        if self.index_leads_to is not None:
+            self._begins_at_entry |= bool((table.position == self.index_leads_to).any())
         self.end_offset = table.last_offset_of(len(table) - 1) + 1
         return ScannedBatches(table, is_ordered)
 
@@ -527,7 +537,10 @@ class LookupSegment:
             size_bytes = OFFSET_INDEX_ENTRY.size_bytes
             where = self.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset)
         self.lookup.step("offset_index", where, floor.detail)
-        return self.scan(floor.position)
+        scan = self.scan(floor.position)
+        if entry is not None and entry.position != floor.position:
+            scan.index_leads_to = entry.position
+        return scan
 
     def scan_step(self, scan: LookupScan, goal: str, searched: SearchedBatch | None) -> None:
         """Add the step that scanned the log: up to the batch that was searched last, if the record is in it."""

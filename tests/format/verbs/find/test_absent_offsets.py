@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 from tests.building import BASE_TIMESTAMP, batch, write_segment
@@ -153,3 +154,20 @@ def test_the_largest_timestamp_behind_damage(tmp_path: Path) -> None:
     lookup = by_max(tmp_path / "t-0")
     assert lookup.codes == ["log-truncated"]
     assert lookup.reason.endswith(f"and does not get past the damage at position {3 * len(sound[0])}")
+
+
+def test_an_offset_that_a_wrong_index_entry_hides(tmp_path: Path) -> None:
+    """4.3.1 and 3.9.1 serve what comes after that position, if anything, unless a start builds the index again."""
+    sound = [batch(number * 3) for number in range(6)]
+    log = write_indexed(tmp_path / "t-0", 0, sound)
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", 5, 4 * len(sound[0])))
+    assert by_offset(tmp_path / "t-0", 7).match.visibility == "visible"
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    match = by_offset(tmp_path / "t-0", 7).match
+    assert (match.location.offset, match.visibility) == (7, "damaged")
+    where = f"position {4 * len(sound[0])}"
+    assert match.note == f"not where a wrong index entry leads a broker's search for it, {where}"
+    assert by_offset(tmp_path / "t-0", 4).match.visibility == "visible"
+    assert by_offset(tmp_path / "t-0", 16).match.visibility == "visible"
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", 5, 2 * len(sound[0]) + 7))
+    assert by_offset(tmp_path / "t-0", 16).match.visibility == "damaged"
