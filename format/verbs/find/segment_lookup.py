@@ -25,7 +25,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchRange, Damage
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.log.kafka_batch import magic_of
+from format.log.kafka_batch import decode_facts, magic_of
 from format.log.read_records import record_tables
 from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
@@ -121,6 +121,9 @@ class LookupScan:
         self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
         self.damaged_from: int | None = None
         self.ends_at: int | None = None
+        self._passed: list[
+            tuple[int, int]
+        ] = []  # damage that a broker passes: position, largest timestamp by its header
         self.past: BatchByHeader | None = None
         self.index_leads_to: int | None = None  # the position of an index entry that is wrong, and was not used
         self._begins_at_entry = False  # whether a batch begins there
@@ -170,13 +173,19 @@ class LookupScan:
         """Note where damage is. A broker passes it if the length there is right, and the magic not below 2."""
         if self.damaged_from is None:
             self.damaged_from = damage.position
-        head = self._log.read_at(damage.position, layout.UP_TO_MAGIC_BYTES)
-        if len(head) == layout.UP_TO_MAGIC_BYTES and magic_of(head) >= 2:
-            _, length = layout.LOG_ENTRY.struct.unpack_from(head)
-            if layout.LOG_ENTRY.size_bytes + length == damage.length:
+        head = self._log.read_at(damage.position, layout.RECORD_BATCH.size_bytes)
+        if len(head) == layout.RECORD_BATCH.size_bytes and magic_of(head) >= 2:
+            header = decode_facts(head, damage.position)
+            if header.size_bytes == damage.length:
+                self._passed.append((damage.position, header.max_timestamp))
                 return
         if self.ends_at is None:
             self.ends_at = damage.position
+
+    def ends_for_time(self, timestamp: int) -> int | None:
+        """The position of the first damage at which a broker's search for a time ends, None for none."""
+        ends = [position for position, largest in self._passed if largest >= timestamp]
+        return min(ends if self.ends_at is None else [*ends, self.ends_at], default=None)
 
     def why_not_reached(self, position: int, *, uses_index: bool) -> str:
         """Why a broker's search for the offset does not get to a batch at this position; empty where it does.

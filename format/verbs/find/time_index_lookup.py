@@ -289,8 +289,9 @@ def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int
     if path is not None and entry is not None and trusted is None:
         _report_misled(segment, path, entry, found)
     end = segment.log.size_bytes if found is None else found.location.position or 0
-    if scan.damaged_from is not None and scan.damaged_from < (unreadable.position if unreadable else end):
-        return found, f"the damage at position {scan.damaged_from}"
+    damaged_at = scan.ends_for_time(timestamp)
+    if damaged_at is not None and damaged_at < (unreadable.position if unreadable else end):
+        return found, f"the damage at position {damaged_at}"
     return found, "" if unreadable is None else unreadable.words
 
 

@@ -141,6 +141,11 @@ def test_a_time_behind_damage_of_the_segment_that_reaches_it(tmp_path: Path) -> 
     log.write_bytes(bytes(len(sound[0])) + sound[1])
     behind = by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4)
     assert behind.reason.endswith("the next one is at offset 4")
+    magic = bytearray(sound[0])
+    magic[16] = 77
+    log.write_bytes(magic + sound[1])
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4).offset == 4
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 2).reason.endswith("the next one is at offset 3")
     index = log.with_suffix(".timeindex").read_bytes()
     log.with_suffix(".timeindex").write_bytes(index[:-12] + (BASE_TIMESTAMP + 9000).to_bytes(8, "big") + index[-4:])
     assert "time-index-mismatch" in by_time(tmp_path / "t-0", BASE_TIMESTAMP + 9).codes
