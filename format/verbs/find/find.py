@@ -391,10 +391,11 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                 place = batches.place(int(rows[0]))
                 break
         self.lookup.report(scan.findings)
-        if scan.ends_at is not None and (place is None or scan.ends_at < place.position):
+        damaged_at = scan.ends_for_time(largest.timestamp)
+        if damaged_at is not None and (place is None or damaged_at < place.position):
             return self.lookup.miss(
-                f"a broker looks for {iso_time(largest.timestamp)} in segment {segment.base_offset} only, and does not "
-                f"get past the damage at position {scan.ends_at}"
+                f"a broker looks for {iso_time(largest.timestamp)} in segment {segment.base_offset} only, and comes to "
+                f"the damage at position {damaged_at} first"
             )
         if place is None:
             return self.lookup.miss("the log has no records")

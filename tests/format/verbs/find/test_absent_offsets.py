@@ -158,7 +158,11 @@ def test_the_largest_timestamp_behind_damage(tmp_path: Path) -> None:
     write_indexed(tmp_path / "t-0", 12, [])
     lookup = by_max(tmp_path / "t-0")
     assert lookup.codes == ["log-truncated"]
-    assert lookup.reason.endswith(f"and does not get past the damage at position {3 * len(sound[0])}")
+    assert lookup.reason.endswith(f"only, and comes to the damage at position {3 * len(sound[0])} first")
+    magic = bytearray(sound[3])
+    magic[16] = 77
+    log.write_bytes(b"".join(sound[:3]) + magic)
+    assert by_max(tmp_path / "t-0").reason == lookup.reason
 
 
 def test_an_offset_that_a_wrong_index_entry_hides(tmp_path: Path) -> None:
