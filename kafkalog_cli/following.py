@@ -26,25 +26,28 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def stopped_by_signals() -> Iterator[Stopping]:
     """The context in which the first Ctrl-C, SIGTERM or SIGHUP ends following; the next one interrupts the run.
 
-    A signal that was ignored before, as nohup does with SIGHUP, stays ignored.
+    A signal that was ignored before, as nohup does with SIGHUP, stays ignored. The pipe that wakes a wait is written to
+    as the signal arrives: Python's handlers run later, which may be after the wait that follows.
     """
     asked = False
     wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in handlers.items() if handler is not signal.SIG_IGN}
 
     def ask(number: int, frame: object) -> None:
         nonlocal asked
         asked = True
-        os.write(wake_write, b"x")
         for each, handler in before.items():
             signal.signal(each, handler)
 
     for each in before:
         signal.signal(each, ask)
+    wake_before = signal.set_wakeup_fd(wake_write)
     try:
         yield Stopping(lambda: asked, wake_read, _output_with_a_reader())
     finally:
+        signal.set_wakeup_fd(wake_before)
         for each, handler in before.items():
             signal.signal(each, handler)
         os.close(wake_read)

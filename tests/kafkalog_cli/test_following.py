@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import operator
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kafkalog_cli.following import stopped_by_signals
 from tests.building import batch, write_segment
 from tests.corpora import REPOSITORY
 from tests.running import run_many
@@ -138,3 +143,14 @@ def test_options_that_make_no_sense_with_it(log: Path) -> None:
 def test_files_are_not_followed(log: Path) -> None:
     for run in run_many([*words, "--follow", log] for words in (["dump"], ["grep", "x"], ["verify"], ["txns"])):
         assert "not single files" in " ".join(run.check(2).stderr.split())
+
+
+def test_a_signal_right_before_a_wait_ends_the_wait() -> None:
+    """Python runs no handler between the two calls; scrub then waited for ten minutes."""
+    arrives = partial(ctypes.CDLL(None)["raise"], signal.SIGTERM)
+    with stopped_by_signals() as stopping:
+        waits = partial(select.select, [stopping.wake_fd], [], [], 20.0)
+        calls: list[Callable[[], Any]] = [arrives, waits]
+        _, (ready, _, _) = map(operator.call, calls)
+        assert ready == [stopping.wake_fd]
+        assert stopping.is_asked()

@@ -169,6 +169,9 @@ def test_goes_on_until_it_is_stopped(node: Path, tmp_path: Path) -> None:
                 break
             time.sleep(0.1)
         time.sleep(1)
-        assert process.poll() is None
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        try:
+            assert process.poll() is None
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
