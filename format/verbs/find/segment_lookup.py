@@ -121,6 +121,7 @@ class LookupScan:
         self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
         self.damaged_from: int | None = None
         self.ends_at: int | None = None
+        self._damaged: list[range] = []  # positions
         self._passed: list[
             tuple[int, int]
         ] = []  # damage that a broker passes: position, largest timestamp by its header
@@ -173,6 +174,7 @@ class LookupScan:
         """Note where damage is. A broker passes it if the length there is right, and the magic not below 2."""
         if self.damaged_from is None:
             self.damaged_from = damage.position
+        self._damaged.append(range(damage.position, damage.position + damage.length))
         head = self._log.read_at(damage.position, layout.RECORD_BATCH.size_bytes)
         if len(head) == layout.RECORD_BATCH.size_bytes and magic_of(head) >= 2:
             header = decode_facts(head, damage.position)
@@ -200,6 +202,10 @@ class LookupScan:
         if self.past is not None and self.past.position < position:
             return f"behind {self.past.words}, where a broker's search for it ends"
         return ""
+
+    def is_damaged_at(self, position: int) -> bool:
+        """Whether a position that the scan has passed lies in damage."""
+        return any(position in each for each in self._damaged)
 
     def is_out_of_order(self, offset: int) -> bool:
         """Whether the log was found damaged, and an intact batch has the offset in a place where it does not fit."""
@@ -413,15 +419,14 @@ class LookupSegment:
         if self._leads_to(before, entry):
             detail = f"{words}: offset {entry.offset}, the scan starts at position {entry.position}"
             return OffsetFloor(entry.position, entry, detail)
-        is_right = True
-        for each in filter(None, (before, entry)):
-            # Following the headers from the first byte on does not depend on other entries.
-            if not self._leads_to(None, each):
-                is_right = is_right and each is not entry
-                if not self.has_lost(each.offset):
-                    self.report(self._mismatch(path, each))
-        if is_right:
+        # Following the headers from the first byte on does not depend on other entries.
+        leads_to = {each: self._leads_to(None, each) for each in (before, entry) if each is not None}
+        wrong = [each for each, fits in leads_to.items() if fits is False and not self.has_lost(each.offset)]
+        self.report(*(self._mismatch(path, each) for each in wrong))
+        if leads_to[entry]:
             return OffsetFloor(entry.position, entry, f"{words}: offset {entry.offset}, checked from position 0 on")
+        if leads_to[entry] is None:
+            return OffsetFloor(0, None, f"{words} leads into damage: the scan starts at position 0")
         return OffsetFloor(0, entry, f"{words} is wrong: the scan starts at position 0")
 
     def _entry(self, index: FileSource, number: int) -> OffsetPosition:
@@ -432,13 +437,16 @@ class LookupSegment:
             raise InvalidIndex(f"entry {number} has relative offset {relative_offset} and position {position}", place)
         return OffsetPosition(number, self.base_offset + relative_offset, position)
 
-    def _leads_to(self, before: OffsetPosition | None, entry: OffsetPosition) -> bool:
-        """Whether the headers from the entry before, or from the first byte, lead to a batch that fits the entry."""
+    def _leads_to(self, before: OffsetPosition | None, entry: OffsetPosition) -> bool | None:
+        """Whether the headers from the entry before, or from the first byte, lead to a batch that fits the entry.
+
+        None if they lead to damage.
+        """
         start = 0 if before is None else before.position
         if not start <= entry.position < self.log.size_bytes:
             return False
         previous: BatchByHeader | None = None
-        for batches in self.scan(start):
+        for batches in (scan := self.scan(start)):
             positions = batches.table.position
             row = int(np.searchsorted(positions, entry.position))
             if row == len(positions):
@@ -446,7 +454,7 @@ class LookupSegment:
                 continue
             place = batches.place(row)
             if place.position != entry.position:
-                return False
+                return None if scan.is_damaged_at(entry.position) else False
             if row:
                 previous = batches.place(row - 1)
             # An entry has the largest offset of the append that starts there; that of a 0.8 broker has the smallest.
@@ -454,7 +462,7 @@ class LookupSegment:
             if place.base_offset is not None:
                 return self.base_offset <= place.base_offset <= entry.offset
             return previous is None or previous.last_offset < entry.offset
-        return False
+        return None if scan.is_damaged_at(entry.position) else False
 
     def _mismatch(self, path: Path, entry: OffsetPosition) -> Finding:
         size_bytes = OFFSET_INDEX_ENTRY.size_bytes

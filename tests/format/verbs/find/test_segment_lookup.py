@@ -160,6 +160,19 @@ def test_damage_over_the_offset(tmp_path: Path) -> None:
     assert by_offset(partition, 4).reason.startswith("offset 4 is lost")
 
 
+def test_an_entry_of_a_damaged_batch_is_not_wrong(tmp_path: Path) -> None:
+    """The log is damaged there, and rebuild-index, which was advised, would not help."""
+    log = [batch(number * 3) for number in range(10)]
+    path = write_indexed(tmp_path / "t-0", 0, log, interval_bytes=2 * len(log[0]))
+    entries = struct.iter_unpack(">ii", path.with_suffix(".index").read_bytes())
+    offset, position = [each for each in entries if each[1]][1]
+    flip(path, position + 16, 0xFF)  # the magic
+    flip(path, position + 20, 0xFF)
+    lookup = by_offset(tmp_path / "t-0", offset + 1)
+    assert lookup.offset == offset + 1
+    assert lookup.codes == ["log-framing-broken"]
+
+
 def test_a_base_offset_that_was_hit(tmp_path: Path) -> None:
     """The base offset lies outside the CRC: a batch out of order does not hide the one that has the offset."""
     partition = tmp_path / "topic-0"
@@ -199,4 +212,5 @@ def test_each_finding_is_reported_once(tmp_path: Path) -> None:
     path = write_indexed(partition, 0, log, without=(".index", ".timeindex"))
     flip(path, len(log[0]) * 20 + 16, 0xFF)
     lookup = by_time(partition, BASE_TIMESTAMP + 70)
-    assert (lookup.offset, lookup.codes) == (70, ["log-framing-broken"])
+    assert lookup.reason.endswith("the next one is at offset 70")
+    assert lookup.codes == ["log-framing-broken"]

@@ -188,7 +188,7 @@ def test_gaps_and_damage(tmp_path: Path) -> None:
     content[size + 70] ^= 1  # a record of the batch at 6
     content[2 * size : 2 * size + 20] = bytes(20)  # the header of the batch at 9
     log.write_bytes(content)
-    assert seen(directory, range(6, 13)) == [*["damaged"] * 6, "visible"]
+    assert seen(directory, range(6, 13)) == ["damaged"] * 7  # a broker's search for 12 does not pass that header
 
 
 def test_an_empty_partition(tmp_path: Path) -> None:
