@@ -8,7 +8,10 @@ import re
 import shutil
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from tests.corpora import DATA_DIR
 from tests.oracle.boot_mutations import checkpoints, directories, logs, metadata, side_files
@@ -81,6 +84,36 @@ def old_formats() -> Named:
         if not clean:
             node.unclean()
         return target / f"{0:020}.log"
+
+    def ends_in_compressed(node: Node, start: int, size: int, end_offset: int, *, damaged: bool) -> None:
+        """The active segment ends with a compressed message of format 0 or 1, which the last index entry leads to."""
+        log = replaced(node, clean=True, point=end_offset)
+        for each in log.parent.glob(f"{2200:020}.*"):
+            each.unlink()
+        for snapshot in log.parent.glob("*.snapshot"):
+            snapshot.unlink()
+        node.set_offset(HIGH_WATERMARK, "orders-1", end_offset)
+        cut(log, start + size)
+        entries = np.fromfile(log.with_suffix(".index"), ">i4").reshape(-1, 2)
+        entries[entries[:, 1] <= start].tofile(log.with_suffix(".index"))
+        log.with_suffix(".timeindex").write_bytes(b"")
+        if damaged:
+            for at in range(start + 60, start + size, 16):
+                flip(log, at)
+
+    for magic, codec, start, size, end_offset in (
+        (0, "gzip", 36153, 6991, 400),
+        (0, "snappy", 43144, 11352, 600),
+        (0, "lz4", 54496, 14065, 800),
+        (1, "gzip", 114186, 1597, 1200),
+        (1, "snappy", 128846, 3018, 1400),
+        (1, "lz4", 143303, 2392, 1600),
+    ):
+        for damaged in (False, True):
+            yield (
+                f"{'damaged' if damaged else 'sound'} {codec} of format {magic} at the end",
+                partial(ends_in_compressed, start=start, size=size, end_offset=end_offset, damaged=damaged),
+            )
 
     damages: dict[str, Callable[[Path], object]] = {"sound": lambda log: None}
     for magic, position in ((1, 68561), (2, 145695)):

@@ -17,23 +17,38 @@ from format.codecs.checksums import crc32_of, crc32c_of
 from format.errors import NotInBundle
 from format.files.index_file import broker_slot
 from format.io.source import FileSource, HeadersOnly, Source
+from format.limits import Limits
 from format.location import Location
 from format.log.batch_header import header_tables
 from format.log.kafka_batch import BatchFacts, decode_facts, magic_of
 from format.log.walker import recorded_damage
 from format.verbs.boot.broker_files import opened
+from format.verbs.boot.steps import BootTerms
+from format.verbs.dump_log.kafka_reader import read_records
+from format.verbs.dump_log.options import KafkaStops
 
 _WINDOW_BYTES = 64 * 1024
 _INDEX_ENTRY_BYTES = layout.OFFSET_INDEX_ENTRY.size_bytes
 
 
 class CorruptRecords(Exception):
-    """The reader's CorruptRecordException: ``text`` is its message, ``position`` where the batch begins."""
+    """The reader's exception: ``text`` is its message, ``position`` where the batch begins, ``what`` is there in words.
 
-    def __init__(self, text: str, position: int) -> None:
+    ``kafka_class`` raises it.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        position: int,
+        what: str = "bytes that are not a batch",
+        kafka_class: str = "FileLogInputStream.nextBatch",
+    ) -> None:
         super().__init__(text)
         self.text = text
         self.position = position
+        self.what = what
+        self.kafka_class = kafka_class
 
 
 class _Window:
@@ -134,9 +149,40 @@ def _ends_at(bundled: HeadersOnly, source: Source, position: int) -> bool:
     return damage.code == "tail-torn"
 
 
-def first_batch_reaching(source: Source, offset: int, start: int, end: int, shown_path: Path) -> BatchFacts | None:
-    """The first batch from a position on whose last offset is not below ``offset``. Raises CorruptRecords."""
-    return next((each for each in batches_from(source, start, end, shown_path) if each.last_offset >= offset), None)
+def first_batch_reaching(
+    source: Source, offset: int, start: int, end: int, shown_path: Path, terms: BootTerms
+) -> BatchFacts | None:
+    """The first batch from a position on whose last offset is not below ``offset``. Raises CorruptRecords.
+
+    Releases from 4.1 on go by the first offsets of batches (FileRecords.searchForOffsetFromPosition), 4.0 takes that of
+    the batch that it finds. The first offset of a compressed message of format 0 or 1 is in what it holds.
+    """
+    previous: BatchFacts | None = None
+    for batch in batches_from(source, start, end, shown_path):
+        if terms.version >= (4, 1):
+            first_offset = _first_offset(source, batch, terms.limits)
+            if first_offset >= offset:
+                is_before = previous is not None and previous.last_offset >= offset and first_offset > offset
+                return previous if is_before else batch
+            previous = batch
+        elif batch.last_offset >= offset:
+            if terms.version >= (4, 0):
+                _first_offset(source, batch, terms.limits)
+            return batch
+    return previous if previous is not None and previous.last_offset >= offset else None
+
+
+def _first_offset(source: Source, batch: BatchFacts, limits: Limits) -> int:
+    """A batch's first offset. Raises CorruptRecords for a compressed message that the broker cannot read."""
+    if batch.magic >= 2 or not batch.codec:
+        return batch.base_offset
+    raw = memoryview(source.read_at(batch.position, batch.size_bytes))
+    try:
+        return next(iter([each.offset for each in read_records(batch, raw, limits)]))
+    except KafkaStops as error:
+        what = f"a compressed message that it cannot read: {error}"
+        text = "There was an error in one of the threads during logs loading"
+        raise CorruptRecords(text, batch.position, what, "AbstractLegacyRecordBatch.DeepRecordsIterator") from None
 
 
 def last_batch(source: Source, first: BatchFacts, end: int, shown_path: Path) -> BatchFacts:
@@ -197,10 +243,10 @@ class LogEnd(msgspec.Struct, frozen=True):
     has_batches: bool
 
 
-def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path: Path) -> LogEnd:
+def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path: Path, terms: BootTerms) -> LogEnd:
     """The end of a segment as a start finds it: from the last index entry on. Raises CorruptRecords."""
     offset = index.last_offset
-    found = first_batch_reaching(source, offset, index.position_for(offset), size_bytes, shown_path)
+    found = first_batch_reaching(source, offset, index.position_for(offset), size_bytes, shown_path, terms)
     if found is None:
         return LogEnd(index.base_offset, 0, False)
     last = last_batch(source, found, size_bytes, shown_path)

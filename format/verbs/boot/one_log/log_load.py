@@ -112,6 +112,7 @@ class LoadedSegment(msgspec.Struct):
     shown_path: Path
     size_bytes: int
     index_place: Path | None
+    terms: BootTerms
     recovered: Recovered | None = None
     _end: LogEnd | None = None  # as the reader found it on disk
 
@@ -129,7 +130,7 @@ class LoadedSegment(msgspec.Struct):
         if self._end is None:
             with opened(self.place) as source:
                 try:
-                    self._end = log_end(source, self.size_bytes, self.index, self.shown_path)
+                    self._end = log_end(source, self.size_bytes, self.index, self.shown_path, self.terms)
                 except CorruptRecords as error:
                     raise reader_stops(error, self.shown_path, "to find the end of the log") from error
         return self._end
@@ -147,8 +148,8 @@ class LoadedLog(msgspec.Struct, frozen=True):
 
 def reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:
     """The end of a start at which the broker's reader fails."""
-    reason = f"the broker reads the log {purpose}, and stops at bytes that are not a batch"
-    return StopsStart(error.text, "FileLogInputStream.nextBatch", path, reason, error.position)
+    reason = f"the broker reads the log {purpose}, and stops at {error.what}"
+    return StopsStart(error.text, error.kafka_class, path, reason, error.position)
 
 
 def recovered_segment(segment: LoadedSegment, place: Path, terms: BootTerms) -> Recovered:
@@ -163,10 +164,10 @@ def recovered_segment(segment: LoadedSegment, place: Path, terms: BootTerms) -> 
         return found
     with opened(place) as source:
         found = _from_summary(_summary(source, base_offset, terms), source.size_bytes)
-        return found or _recovered_batch_by_batch(source, segment.shown_path, base_offset)
+        return found or _recovered_batch_by_batch(source, segment.shown_path, base_offset, terms)
 
 
-def emptied_segment(path: Path | None, shown_path: Path, base_offset: int) -> Recovered:
+def emptied_segment(path: Path | None, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
     """A segment that is made empty as its recovery failed; without a whole batch it stays. Raises CorruptRecords."""
     found = Recovered(0, LogEnd(base_offset, 0, False), is_emptied=True, index=OffsetIndexView(base_offset))
     found.message = (
@@ -176,7 +177,7 @@ def emptied_segment(path: Path | None, shown_path: Path, base_offset: int) -> Re
     if path is not None:
         with opened(path) as source:
             found.size_bytes = source.size_bytes
-            if first_batch_reaching(source, base_offset, 0, source.size_bytes, shown_path) is None:
+            if first_batch_reaching(source, base_offset, 0, source.size_bytes, shown_path, terms) is None:
                 found.valid_bytes = source.size_bytes
     return found
 
@@ -191,7 +192,7 @@ def _summary(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:
     return log
 
 
-def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset: int) -> Recovered:
+def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
     """Read batch by batch, and make index entries as the broker does: one that it cannot add ends recovery."""
     found = Recovered(source.size_bytes, LogEnd(base_offset, 0, False))
     index = bytearray()
@@ -211,7 +212,7 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
         for batch in valid_batches(source, shown_path):
             relative = batch.last_offset - base_offset
             if not 0 <= relative <= layout.MAX_RELATIVE_OFFSET:
-                _overflow(source, base_offset, relative, shown_path)
+                _overflow(source, base_offset, relative, shown_path, terms)
             if batch.max_timestamp > greatest:
                 greatest, offset_of_greatest = batch.max_timestamp, batch.last_offset
             if found.valid_bytes - indexed_at > _INDEX_INTERVAL_BYTES:
@@ -239,13 +240,13 @@ def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset:
     if found.is_emptied or is_time_refused():  # the greatest is appended once more, as to a segment that is closed
         found.valid_bytes, index = 0, bytearray()
     found.index = OffsetIndexView(base_offset, bytes(index))
-    found.end = log_end(source, found.valid_bytes, found.index, shown_path)
+    found.end = log_end(source, found.valid_bytes, found.index, shown_path, terms)
     return found
 
 
-def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: Path) -> NoReturn:
+def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: Path, terms: BootTerms) -> NoReturn:
     """Raise for an offset that the segment's index cannot hold: the broker splits the segment, or exits."""
-    end = log_end(source, source.size_bytes, OffsetIndexView(base_offset), shown_path)
+    end = log_end(source, source.size_bytes, OffsetIndexView(base_offset), shown_path, terms)
     last_relative = end.next_offset - 1 - base_offset
     if end.next_offset > base_offset and not 0 <= last_relative <= layout.MAX_RELATIVE_OFFSET:
         raise NotKnown("the segment's offsets overflow its index; the broker splits it into several", shown_path)
@@ -256,7 +257,6 @@ def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: P
 
 _DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
 _SNAPSHOT_DELETED = ".checkpoint.deleted"
-_READER = "FileLogInputStream.nextBatch"
 _LEFTOVERS = "LogLoader.removeTempFilesAndCollectSwapFiles"
 #: Releases before take the first of the two bytes of an entry's version for the version.
 _TWO_BYTES_SINCE = (4, 4)
@@ -271,10 +271,10 @@ _CLASS = "LogLoader"
 _EMPTIES_SINCE = (4, 0)
 
 
-def settle_leftovers(files: PartitionFiles) -> None:
+def settle_leftovers(files: PartitionFiles, terms: BootTerms) -> None:
     """Delete files that were marked for deletion or half cleaned, and complete swaps."""
     swaps = _removed_temporary(files)
-    bounds = _swapped_range(files, swaps)
+    bounds = _swapped_range(files, swaps, terms)
     if bounds is not None:
         for name in [name for name in files.present if not name.endswith(_SWAP)]:
             head, point, _ = name.partition(".")
@@ -310,7 +310,7 @@ def _removed_temporary(files: PartitionFiles) -> list[str]:
     return swaps
 
 
-def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] | None:
+def _swapped_range(files: PartitionFiles, swaps: list[str], terms: BootTerms) -> tuple[int, int] | None:
     """The offsets of the swapped segments: the first, and the one after the last. None where nothing is swapped."""
     first: int | None = None
     end = -(2**63)
@@ -326,10 +326,9 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
         if place is not None:
             with opened(place) as source:
                 try:
-                    end = max(end, log_end(source, source.size_bytes, index, files.path / name).next_offset)
+                    end = max(end, log_end(source, source.size_bytes, index, files.path / name, terms).next_offset)
                 except CorruptRecords as error:
-                    reason = "the broker looks for the end of the .swap log, and no batch can be as short as this"
-                    raise StopsStart(error.text, _READER, place, reason, error.position) from error
+                    raise reader_stops(error, place, "to find the end of the .swap log") from error
     return None if first is None else (first, end)
 
 
@@ -374,7 +373,7 @@ class _LogLoad:
         self._is_cleared = False
 
     def run(self) -> LoadedLog:
-        settle_leftovers(self._files)
+        settle_leftovers(self._files, self._terms.boot)
         if not self._terms.is_whole:
             return LoadedLog(self._terms.log_start, 0, (), ())
         self._load_segments()
@@ -436,7 +435,7 @@ class _LogLoad:
         size_bytes = files.size_bytes(name)
         index_name = file_name(base_offset, layout.OFFSET_INDEX_SUFFIX)
         index_place = files.place(index_name)
-        segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place)
+        segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place, self._terms.boot)
         txn_name = file_name(base_offset, layout.TRANSACTION_INDEX_SUFFIX)
         if txn_name in files.folders:
             files.check_opens(txn_name, "TransactionIndex")
@@ -482,7 +481,7 @@ class _LogLoad:
             try:
                 found = recovered_segment(segment, segment.place, self._terms.boot)
             except CorruptRecords as error:
-                raise reader_stops(error, segment.shown_path, "to split a segment whose offsets overflow") from error
+                raise reader_stops(error, segment.shown_path, "to recover it") from error
         if found.is_emptied and not empties:
             reason = f"{why}, and the offsets of its log decrease: the broker cannot write an index of them"
             raise StopsStart(found.message or "", "OffsetIndex.append", segment.shown_path, reason)
@@ -526,7 +525,7 @@ class _LogLoad:
         """Empty a segment whose recovery ended with an error. Raises StopsStart where the broker's reader fails."""
         base_offset, name = segment.base_offset, segment.shown_path.name
         try:
-            found = emptied_segment(segment.place, segment.shown_path, base_offset)
+            found = emptied_segment(segment.place, segment.shown_path, base_offset, self._terms.boot)
         except CorruptRecords as unread:
             raise reader_stops(unread, segment.shown_path, "to make the segment empty") from unread
         self._files.drop_step(Action.TRUNCATE, name)
@@ -590,7 +589,7 @@ class _LogLoad:
         self._files.step(
             Action.CREATE, path.name, "an empty segment, as the log has none", offset=log_start, kafka_class=_CLASS
         )
-        self._segments[log_start] = LoadedSegment(log_start, None, path, 0, None)
+        self._segments[log_start] = LoadedSegment(log_start, None, path, 0, None, self._terms.boot)
         return log_start
 
     # -- the producers' state -----------------------------------------------------------------------------------
@@ -629,16 +628,16 @@ class _LogLoad:
             return start
         index_name = file_name(segment.base_offset, layout.OFFSET_INDEX_SUFFIX)
         self._files.check_opens(index_name, "LogSegment.read", is_resized=False)
-        path, size_bytes, index = segment.shown_path, segment.size_bytes, segment.index
+        path, size_bytes, index, boot = segment.shown_path, segment.size_bytes, segment.index, self._terms.boot
         with opened(segment.place) as source:
             try:
                 if until is not None:
-                    last = first_batch_reaching(source, until, index.position_for(until), size_bytes, path)
+                    last = first_batch_reaching(source, until, index.position_for(until), size_bytes, path, boot)
                     size_bytes = size_bytes if last is None else last.position
-                first = first_batch_reaching(source, start, index.position_for(start), segment.size_bytes, path)
+                first = first_batch_reaching(source, start, index.position_for(start), segment.size_bytes, path, boot)
                 if first is None:
                     return start
-                replay = Replay(producers.transactions, source, path, self._terms.boot)
+                replay = Replay(producers.transactions, source, path, boot)
                 for batch in batches_from(source, first.position, max(size_bytes, first.position), path):
                     replay.take(batch)
                     start = batch.next_offset if batch.magic >= 2 else start

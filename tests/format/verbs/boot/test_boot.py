@@ -73,6 +73,7 @@ def test_a_sound_node_starts_and_keeps_everything(node: Node) -> None:
         ("two-directories/same partition", "Duplicate log directories for orders-1"),
         ("two-directories/other cluster id", "Invalid cluster.id"),
         ("two-directories/same directory id", "Duplicate directory ID"),
+        ("old-formats/damaged lz4 of format 1 at the end", "There was an error in one of the threads"),
         ("partition-metadata/empty", "is null"),
         ("partition-metadata/garbage", "Malformed line in partition metadata file"),
         ("meta-properties/missing", "No readable meta.properties files found."),

@@ -12,7 +12,7 @@ import pytest
 from format.layout import ABORTED_TXN
 from format.verbs.boot.one_log.log_load import LoadedSegment, recovered_segment, wrong_transaction_index
 from format.verbs.boot.steps import BootTerms, StopsStart
-from tests.building import batch
+from tests.building import batch, wrapper
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +23,25 @@ def test_the_greatest_timestamp_is_appended_when_all_is_read(tmp_path: Path, tim
     log = tmp_path / f"{0:020}.log"
     large = [batch(offset, [bytes(5000)], timestamp=100 + offset) for offset in range(2)]
     log.write_bytes(b"".join((*large, batch(2, [b"a"], timestamp=102), batch(0, [b"b"], timestamp=timestamp))))
-    found = recovered_segment(LoadedSegment(0, log, log, log.stat().st_size, None), log, BootTerms())
+    found = recovered_segment(LoadedSegment(0, log, log, log.stat().st_size, None, BootTerms()), log, BootTerms())
     assert found.is_emptied == (timestamp > 102)
     assert found.is_emptied == ("append an offset (0) to slot" in (found.message or ""))
+
+
+@pytest.mark.parametrize(("release", "is_read"), [((3, 9), False), ((4, 0), True), ((4, 4), True)])
+def test_a_compressed_message_that_cannot_be_read(tmp_path: Path, release: tuple[int, int], is_read: bool) -> None:
+    """From 4.0 on, the search for the log's end takes the first offset, which is in the content (old_formats)."""
+    log = tmp_path / f"{0:020}.log"
+    message = bytearray(wrapper(1, 0))
+    message[40:60] = bytes(20)
+    log.write_bytes(bytes(message))
+    segment = LoadedSegment(0, log, log, len(message), None, BootTerms(version=release))
+    if not is_read:
+        assert segment.end().next_offset == 3
+        return
+    with pytest.raises(StopsStart, match="one of the threads during logs loading") as stopped:
+        segment.end()
+    assert "stops at a compressed message that it cannot read" in stopped.value.reason
 
 
 def _index(path: Path, *entries: tuple[int, int]) -> Path:
