@@ -242,10 +242,15 @@ class LogFold:
             self.damaged_after_offset = -1 if damage.after_offset is None else damage.after_offset
 
     def _false_end(self) -> None:
-        """Report a last batch whose base offset is too high, if that is proven; it contradicts no other batch."""
+        """Report a last batch whose base offset is too high, if that is proven; it contradicts no other batch.
+
+        A compressed message that cannot be opened has no count, and its base offset is not known.
+        """
         chain, location = self._chain, self.log.location
         end = chain.end_after_gap
-        if end is None or int(end.position[1]) != int(end.end_position[0]) or int(end.last_offset_delta[1]) < 0:
+        if end is None or int(end.position[1]) != int(end.end_position[0]):
+            return
+        if int(end.last_offset_delta[1]) < 0 or int(end.record_count[1]) < 0:
             return
         right = end.last_offset_of(0) + 1
         indexed = IndexedOffsets(location, self._walk.limits) if self._walk.level is Level.FULL else None

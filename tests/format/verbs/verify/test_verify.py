@@ -11,7 +11,7 @@ import pytest
 
 from format.findings import MOST_ALIKE, Certainty, Finding, Severity
 from format.verbs.verify.verify import Level, VerifyTerms, bytes_to_verify, verify
-from tests.building import batch, write_segment
+from tests.building import batch, wrapper, write_segment
 from tests.corpora import Corpus
 
 
@@ -278,3 +278,12 @@ def test_zeros_at_the_end_of_the_time_index_of_a_closed_segment(
     (node / "recovery-point-offset-checkpoint").write_text(f"0\n1\norders 0 {recovery_point}\n")
     wrong = [each.location.path for each in run(node) if each.code == "time-index-mismatch"]
     assert wrong == ([str(index)] if is_wrong else [])
+
+
+def test_the_base_offset_of_a_compressed_message_that_cannot_be_opened_is_not_wrong(tmp_path: Path) -> None:
+    """It is in what is compressed. Brokers of that time put it into the index."""
+    sound, damaged = wrapper(1, 0), bytearray(wrapper(1, 3))
+    damaged[60] ^= 1
+    log = write_segment(tmp_path / "t-0", 0, [sound, bytes(damaged)])
+    log.with_suffix(".index").write_bytes(struct.pack(">ii", 3, len(sound)))
+    assert sorted(codes(run(log.parent))) == ["batch-crc-mismatch", "index-missing"]  # there is no .timeindex
