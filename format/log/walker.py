@@ -392,7 +392,7 @@ class _Walker:
                 repeated = self._repeated.in_table(table)
             self._remember(table.columns, table.crc_valid)
             if distrusted is not None:
-                damage = self._damage(next_position, "the CRC and the length of the batch are wrong")
+                damage = self._damage(next_position, "the CRC of the batch is wrong, and its length cannot be trusted")
             elif stop in ("bad-length", "bad-magic", "past-end", "too-large") or (stop == "more-bytes" and at_end):
                 damage = self._damage_at(stop, next_position, buffer[next_position - position :])
             elif stop == "table-full":
