@@ -385,8 +385,10 @@ def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int, log: LogUnit) 
         after = log.next_base_offset
     most = _MAX_OFFSET if after is None else after - 1
     is_after_known = before is not None or (chunk.buffer_position == 0 and log.location.base_offset is not None)
-    if is_after_known and table.rows(slice(row, row + 1)).is_wrapper[0]:
-        first = least  # its header has only its last offset
+    if table.rows(slice(row, row + 1)).is_wrapper[0]:  # its header has only its last offset
+        if not is_after_known:
+            return None
+        first = least
     if not least <= first <= last <= most:
         first, last = least, most if after is not None or log.known_end is None else log.known_end - 1
     return (first, last) if first <= last < _MAX_OFFSET else None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from tests.building import BASE_TIMESTAMP, batch, write_segment
+from format.verbs.find.find import find_offset, partition_to_search
+from tests.building import BASE_TIMESTAMP, batch, wrapper, write_segment
 from tests.format.verbs.find.lookups import by_max, by_offset, by_time, write_checkpoint, write_indexed
 
 
@@ -27,6 +28,16 @@ def test_an_offset_of_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
     lookup = by_offset(tmp_path / "t-0", 3)
     assert lookup.codes == ["batch-crc-mismatch"]
     assert "offsets 3 to 4 should hold offset 3 and cannot be read" in lookup.reason
+
+
+def test_an_offset_of_a_compressed_message_with_a_wrong_crc(tmp_path: Path) -> None:
+    """Its header has only its last offset: that it lost no more would be wrong."""
+    damaged = bytearray(wrapper(1, 3))
+    damaged[40] ^= 1
+    write_segment(tmp_path / "t-0", 0, [wrapper(1, 0), bytes(damaged), wrapper(1, 6)])
+    [found] = find_offset(partition_to_search(tmp_path / "t-0"), 4).findings
+    assert (found.code, found.lost_offsets) == ("batch-crc-mismatch", None)
+    assert "its offsets cannot be trusted" in found.message
 
 
 def test_an_offset_in_a_batch_of_the_segment_before(tmp_path: Path) -> None:
