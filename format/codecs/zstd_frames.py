@@ -34,10 +34,11 @@ _per_thread = threading.local()  # a compressor or decompressor that two threads
 
 
 class _Frame(msgspec.Struct, frozen=True):
-    """The place of a frame in the payload, and its largest possible size."""
+    """The place of a frame in the payload, the size that it declares (None if none), and its largest possible size."""
 
     start: int
     end: int
+    declared_bytes: int | None
     most_bytes: int
 
 
@@ -135,7 +136,7 @@ def _frame_at(view: memoryview, start: int, limits: Limits, most_blocks: int) ->
         _check_window(parameters.window_size, most_bytes, limits.max_zstd_window_bytes)
     if declared is not None and (declared > most_bytes or (declared == 0 and most_bytes)):
         raise failed(_NAME, f"a frame declares {declared} bytes, its blocks hold up to {most_bytes}")
-    return _Frame(start, position, most_bytes), blocks
+    return _Frame(start, position, declared, most_bytes), blocks
 
 
 def _check_window(window_bytes: int, most_bytes: int, limit_bytes: int) -> None:
@@ -178,17 +179,26 @@ def _decompress_frame(view: memoryview, frame: _Frame, limits: Limits) -> bytes:
 
 
 def _decompress_frames(view: memoryview, frames: list[_Frame], limits: Limits) -> bytes:
-    """Decompress several frames into one object."""
+    """Decompress several frames into one object, made once: it may be as large as the limit."""
     limit_bytes = limits.max_decompressed_bytes
-    out = io.BytesIO()
-    for frame in frames:
-        reader = _decompressor(limits).stream_reader(view[frame.start : frame.end])
-        try:
-            out.write(reader.read(min(frame.most_bytes, limit_bytes - out.tell()) + 1))
-        except zstandard.ZstdError as error:
-            raise failed(_NAME, error) from None
-    if out.tell() > limit_bytes:
+    most_bytes = sum(frame.most_bytes if frame.declared_bytes is None else frame.declared_bytes for frame in frames)
+    room_bytes = min(most_bytes, limit_bytes) + 1
+    out = io.BytesIO(bytes(room_bytes))
+    written = 0
+    with out.getbuffer() as room:
+        for frame in frames:
+            reader = _decompressor(limits).stream_reader(view[frame.start : frame.end])
+            got = 1
+            while got and written < room_bytes:
+                try:
+                    with room[written:] as left:
+                        got = reader.readinto(left)
+                except zstandard.ZstdError as error:
+                    raise failed(_NAME, error) from None
+                written += got
+    if written > limit_bytes:
         raise output_over_limit(_NAME, limit_bytes)
+    out.truncate(written)
     return out.getvalue()
 
 
