@@ -49,6 +49,8 @@ from format.location import Location
 
 _BLOCK = 512
 _MOST_EXTENDED_BYTES = 64 * 1024
+#: Programs fill an archive up to a multiple of 10 KiB, at most to one of 1 MiB.
+_MOST_PADDING_BYTES = 1 << 20
 
 
 class Stream(Protocol):
@@ -78,15 +80,29 @@ def _exactly(stream: Stream, size: int) -> bytes:
     """Read ``size`` bytes. Raises InputError at an early end, and for bytes that cannot be decompressed."""
     parts: list[bytes] = []
     while size > 0:
-        try:
-            part = stream.read(min(size, 1 << 20))
-        except Exception as error:  # errors of zstandard
-            raise InputError(f"the archive is damaged: {error}") from error
+        part = _some(stream, size)
         if not part:
             raise InputError("the archive ends too early: it is cut off")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)
+
+
+def _some(stream: Stream, size: int) -> bytes:
+    """Read at most ``size`` bytes, none at the end. Raises InputError for bytes that cannot be decompressed."""
+    try:
+        return stream.read(min(size, 1 << 20))
+    except Exception as error:  # errors of zstandard
+        raise InputError(f"the archive is damaged: {error}") from error
+
+
+def _read_padding(stream: Stream) -> None:
+    """Read the zeros that fill a tar archive up, to the end of the zstd frame: only there its checksum is compared."""
+    left = _MOST_PADDING_BYTES
+    while part := _some(stream, left):
+        left -= len(part)
+        if part.strip(b"\0") or not left:
+            raise InputError("the archive goes on after its end")
 
 
 def members_of(stream: Stream) -> Iterator[ArchiveMember]:
@@ -95,6 +111,7 @@ def members_of(stream: Stream) -> Iterator[ArchiveMember]:
     while True:
         block = _exactly(stream, _BLOCK)
         if not block.strip(b"\0"):
+            _read_padding(stream)
             return
         try:
             info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")

@@ -209,6 +209,19 @@ def test_a_sound_one_is_not(sound: Members, tmp_path: Path) -> None:
     assert with_headers(sound)["batches.parquet"]
 
 
+def test_the_checksum_at_the_end_is_compared(sound: Members, tmp_path: Path) -> None:
+    """It lies behind the zeros that end the archive, which were not read: the manifest had no other guard."""
+    content = bytearray(archive(sound))
+    content[-1] ^= 1
+    path = tmp_path / "damaged.tar.zst"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="the archive is damaged"):
+        open_bundle(str(path))
+    path.write_bytes(content[:-4])
+    with pytest.raises(InputError, match="the archive"):
+        open_bundle(str(path))
+
+
 def test_damaged_bytes_give_no_traceback(
     sound: Members, tmp_path: Path, run_kafkalog_many: Callable[..., list[Run]]
 ) -> None:
