@@ -247,8 +247,7 @@ class SparkCluster:
             if all(row[0] != tasks.LEFT_OUT for row in rows):
                 yield from values_of(row[5] for row in _sorted(rows))
                 return
-        bytes_of_task = _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
-        bound = tasks.Bound(bytes_of_task, is_rest_kept=True)
+        bound = tasks.Bound(_share_of_a_task(made), is_rest_kept=True)
         yield from _fetched(session, scan_frame(session, scan, made, bound), description, share)
 
     def close(self) -> None:
@@ -286,6 +285,11 @@ def _merger_count(made: planning.TaskPlan) -> int:
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
 
 
+def _share_of_a_task(made: planning.TaskPlan) -> int:
+    """The bytes of results that the driver fetches of each task with the job."""
+    return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
+
+
 def scan_frame(
     session: SparkSession, scan: UnitScan[Any, Any], made: planning.TaskPlan, bound: tasks.Bound | None = None
 ) -> DataFrame:
@@ -297,8 +301,7 @@ def scan_frame(
         if isinstance(item, planning.LogPart):
             yield from results_of_part(item, walk)
         else:
-            driver = _NO_DRIVER if walk is None else SerialDriver(walk)
-            yield from _finished(item.number, chain(item.changes(), scan.results(item.unit, driver)))
+            yield from _finished(item.number, _results_of_unit(scan, item))
 
     if not made.split:
         return tasks.results_frame(session, made, work, bound)
@@ -312,6 +315,11 @@ def scan_frame(
     return tasks.merged_frame(
         session, tasks.results_frame(session, made, work), made, merge, _merger_count(made), bound
     )
+
+
+def _results_of_unit(scan: UnitScan[Any, Any], item: planning.Unit) -> Iterator[Any]:
+    yield from item.changes()
+    yield from scan.results(item.unit, _NO_DRIVER if scan.walk is None else SerialDriver(scan.walk))
 
 
 class _Findings(msgspec.Struct, frozen=True):
@@ -395,6 +403,7 @@ def values_of(payloads: Iterable[bytes]) -> Iterator[Any]:
 
 
 def _bytes_of(results: DataFrame) -> int:
+    """The bytes of all payloads."""
     from pyspark.sql.functions import length, sum
 
     first = results.select(sum(length("payload"))).first()
