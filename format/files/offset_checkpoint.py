@@ -60,7 +60,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Offse
         for line, (topic, partition_word, offset_word) in reader.entries(3, "a topic, a partition and an offset"):
             partition = reader.integer(line, partition_word, "a partition from 0 to 2147483647", INT32_RANGE[1])
             offset = reader.integer(
-                line, offset_word, "an offset from 0 to 9223372036854775807", INT64_RANGE[1], INT64_RANGE[0]
+                line, offset_word, "an offset from 0 to 9223372036854775807", INT64_RANGE[1], least=INT64_RANGE[0]
             )
             if offset < 0:
                 reader.add_problem(line, f"the offset {offset} is below 0: a broker starts, as without the line")

@@ -122,9 +122,8 @@ class LookupScan:
         self.damaged_from: int | None = None
         self.ends_at: int | None = None
         self._damaged: list[range] = []  # positions
-        self._passed: list[
-            tuple[int, int]
-        ] = []  # damage that a broker passes: position, largest timestamp by its header
+        # Damage that a broker passes: its position, and the largest timestamp by its header.
+        self._passed: list[tuple[int, int]] = []
         self.past: BatchByHeader | None = None
         self.index_leads_to: int | None = None  # the position of an index entry that is wrong, and was not used
         self._begins_at_entry = False  # whether a batch begins there

@@ -178,7 +178,7 @@ def _first_offset(source: Source, batch: BatchFacts, limits: Limits) -> int:
         return batch.base_offset
     raw = memoryview(source.read_at(batch.position, batch.size_bytes))
     try:
-        return next(iter([each.offset for each in read_records(batch, raw, limits)]))
+        return next(read_records(batch, raw, limits)).offset
     except KafkaStops as error:
         what = f"a compressed message that it cannot read: {error}"
         text = "There was an error in one of the threads during logs loading"
