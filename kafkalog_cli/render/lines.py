@@ -203,7 +203,7 @@ class CsvRenderer(_LinesRenderer):
         self._has_header = False
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write rows of the main schema: the one that was named, else the first one written."""
+        """Write rows of the main schema: the one that was named, else the first one written that is no finding."""
         if self._is_main(schema):
             super().write(schema, rows)
         elif schema.type == "finding":
@@ -221,9 +221,9 @@ class CsvRenderer(_LinesRenderer):
 
     def _is_main(self, schema: RowSchema) -> bool:
         """Whether rows of the schema are those of the document; its header is written before the first of them."""
-        if self._schema is None:
+        if self._schema is None and schema.type != "finding":
             self._schema = schema
-        if schema.type != self._schema.type:
+        if self._schema is None or schema.type != self._schema.type:
             return False
         self._write_header()
         return True

@@ -81,3 +81,11 @@ def test_csv_without_rows_still_has_its_header():
 
 def test_csv_without_a_main_schema_takes_the_first():
     assert rendered("csv", (PROPERTY, [("p", "n", 1)]))[0] == b"path,name,value\np,n,1\n"
+
+
+def test_csv_without_a_main_schema_does_not_take_a_finding():
+    """The first batch of a log may be damaged: its finding comes before the rows that were asked for."""
+    found = finding_row(finding("offset-gap", Location("/a"), "two"))
+    output, aside = rendered("csv", (FINDING, [found]), (PROPERTY, [("p", "n", 1)]))
+    assert output == b"path,name,value\np,n,1\n"
+    assert [each.split(" severity")[0] for each in aside] == ["finding code=offset-gap"]
