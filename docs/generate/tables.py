@@ -116,12 +116,12 @@ def finding_code_tables() -> str:
 def _finding_section(entry: FindingCode) -> str:
     if entry.level not in _LEVELS:
         raise ValueError(f"{entry.code}: level {entry.level!r} is none of {', '.join(_LEVELS)}")
-    seen_at = "any level" if entry.level == "any" else f"from level `{entry.level}`"
+    level = "" if entry.level == "any" else f", `{entry.level}`"
     kind = "; **not checked**" if entry.incomplete else ""
     return (
         f"## {entry.code}\n\n"
         f"{sentence(entry.meaning)}\n"
-        f"**{entry.severity.label}**, {seen_at}{kind}.\n"
+        f"**{entry.severity.label}**{level}{kind}.\n"
         f"Broker: {entry.broker}\n"
         f"Next: {entry.next_step}"
     )
