@@ -812,7 +812,7 @@ SEGMENT_RETENTION = row_schema(
     ),
     Column("deletable_at", "timestamp", "the earliest time at which retention.ms allows its deletion; null for never"),
     Column(
-        "config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"
+        "config_source", "string", "where each config comes from: topic, broker, cluster, properties, option, default, internal_topic or cleaner_checkpoint"
     ),
     Column(
         "deletable_by", "string", "why the next check deletes it: time, size or log_start_offset; null if it is kept"
@@ -920,7 +920,7 @@ CLEANER = row_schema(
     Column("is_map_full", "bool", "the cleaner's buffer has no room for all keys, so it needs more than one run"),
     Column("is_estimate", "bool", "the bytes to keep are an estimate: compressed batches would be rebuilt"),
     Column(
-        "config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"
+        "config_source", "string", "where each config comes from: topic, broker, cluster, properties, option, default, internal_topic or cleaner_checkpoint"
     ),
     Column("path", "string", "the partition's directory"),
 )

@@ -45,7 +45,6 @@ def layout_table(name: str) -> str:
     rows = [
         (
             layout.offset_of(each.name),
-            each.size_bytes,
             each.type,
             f"`{each.name}`",
             f"`{each.kafka_name}`",
@@ -54,9 +53,9 @@ def layout_table(name: str) -> str:
         for each in layout.fields
     ]
     if layout.tail:
-        rows.append((layout.size_bytes, "", "", "", "", f"*then:* {layout.tail}"))
-    head = ("byte", "bytes", "type", "field", "Kafka's name", "meaning")
-    return f"{table(head, rows)}\n\n{layout.size_bytes} bytes, big-endian. Source: {layout.source}."
+        rows.append((layout.size_bytes, "", "", "", f"*then:* {layout.tail}"))
+    head = ("byte", "type", "field", "Kafka's name", "meaning")
+    return f"{table(head, rows)}\n\n{layout.size_bytes} bytes. Source: {layout.source}."
 
 
 # -- rows ------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_a_page_is_what_would_be_generated(page: Path) -> None:
 def test_a_stale_part_is_seen() -> None:
     """Bytes, tables and outputs of commands are all rebuilt."""
     words = '<!-- generated: layout "offset index entry" -->'
-    assert "| 4 | 4 | i32 | `position` |" in rewritten(f"{words}\nold\n<!-- /generated -->\n")
+    assert "| 4 | i32 | `position` |" in rewritten(f"{words}\nold\n<!-- /generated -->\n")
     block = "```console\n$ kafkalog --version | head -n 1 | cut -d ' ' -f 1\nold\n```\n"
     assert rewritten(block) == block
     assert rewritten(f"{RUNS_COMMANDS}\n{block}") == f"{RUNS_COMMANDS}\n{block.replace('old', 'kafkalog')}"
