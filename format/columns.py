@@ -1114,7 +1114,7 @@ DISK_USAGE = row_schema(
     Column(
         "leftover_bytes",
         "int",
-        "allocated bytes that a broker will delete: files marked .deleted, .cleaned or .swap, directories marked -delete or -stray",
+        "allocated bytes of files marked .deleted, .cleaned or .swap and directories marked -delete, which a broker deletes, and of directories marked -stray, which it keeps",
     ),
     Column("partition_count", "int", "partitions; replicas on several nodes count once"),
     Column("segment_count", "int", "segments; for a codec, segments with a batch of that codec"),
