@@ -35,16 +35,16 @@ _TEMPLATES = (
     Template("disk-full", _E, "ls", "file systems are full",
              "A running broker's file system, or one of which the log directory is a tenth, has less than 2 % free."),
     Template("paths-unreadable", _W, "verify", "paths cannot be read",
-             "Files or directories cannot be read; an error where it is an I/O error, which a broker gets, too."),
+             "Files or directories cannot be read; an error where it is an I/O error."),
     Template("records-lost", _E, "verify", "partitions have lost offsets",
-             "By a checkpoint or a snapshot the log went further than it does: it lost its end, its beginning or all."),
+             "A checkpoint or a snapshot shows that the log lost its end, its beginning or all."),
     Template("records-damaged", Severity.FATAL, "verify", "partitions have damaged batches",
              "Batches cannot be read, or contradict the format; records themselves only with --deep."),
     Template("segments-lost", _E, "verify", "partitions lack segments",
              "Offsets are missing before or between segments, or two segments hold the same ones, and neither "
-             "retention nor compaction is the reason."),
+             "retention nor compaction explains it."),
     Template("node-older", _E, "diff", "nodes have an older state",
-             "The node's metadata log ends before the offset at which it registered last, by newer metadata here."),
+             "Newer metadata here shows that the node registered at an offset past the end of its metadata log."),
     Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
              "Replicas here have different records at the same offsets, or each has records that others lack."),
     Template("no-leader", _E, "metadata", "partitions have no leader",
@@ -52,10 +52,10 @@ _TEMPLATES = (
     Template("not-served", _E, "boot", "partitions would not be served",
              "A broker would start, and not serve a log directory or a partition."),
     Template("replica-missing", _E, "boot", "replicas are missing",
-             "By the metadata the replica is in this log directory, and it is not there; with ZooKeeper, only a future "
-             "one is."),
+             "The metadata has the replica in this log directory, and it is not there; with ZooKeeper, only its future "
+             "replica is."),
     Template("directory-stray", _E, "boot", "directories do not belong here",
-             "By the metadata the directory is of no topic, of another one, or not of this node."),
+             "The metadata does not have the topic, has it with another id, or has no replica of it on this node."),
     Template("directory-foreign", _E, "ls", "directories are of another cluster or topic",
              "Cluster ids or topic ids of the directories contradict each other."),
     Template("transaction-hangs", _E, "txns", "transactions hang",
@@ -67,14 +67,14 @@ _TEMPLATES = (
     Template("file-damaged", _E, "verify", "files are damaged",
              "Another file beside the logs cannot be decoded, or contradicts them."),
     Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
-             "No broker runs, and a replica lacks records that were committed by the high watermark of another one."),
+             "No broker runs, and a replica ends before the high watermark of another one."),
     Template("voter-absent", _W, "quorum", "metadata quorums lack voters",
-             "No broker runs, a voter of the metadata is not here and a majority is, and by the newest metadata a "
-             "voter that is not here, or that cannot lead for what it lacks, was fenced and not stopped in order."),
+             "No broker runs, a majority of the voters is here but not all, and one that is not, or that lacks too much to "
+             "lead, was fenced without an orderly stop."),
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
              "In the newest metadata a replica is not in the ISR, although its broker runs."),
     Template("tail-torn", _W, "boot", "partitions end in a torn write",
-             "The last segment ends inside a batch, or in zeros: what a broker cuts off when it starts."),
+             "The last segment ends inside a batch, or in zeros; a broker cuts that off when it starts."),
     Template("group-out-of-range", _W, "groups", "committed offsets are out of range",
              "A group committed an offset past the log end, or, if it has members, before the log start."),
     Template("transaction-open", _W, "txns", "transactions are open for long",
@@ -93,12 +93,11 @@ _TEMPLATES = (
     Template("sequences-wrong", _W, "producers", "partitions have gaps or repeats in sequences",
              "A producer's sequences skip or repeat in one epoch, and no damage explains it."),
     Template("records-twice", _W, "producers", "partitions have records twice",
-             "Where logs are read whole: a producer without an id wrote equal batches of records of different times, "
-             "with 4,096 batches and 5 minutes between them at most. Internal and compacted topics do not count."),
+             "Where logs are read whole: a producer without an id wrote equal batches, at most 5 minutes and 4,096 "
+             "batches apart. Internal and compacted topics do not count."),
     Template("partitions-added", _W, "verify", "topics have keys in other partitions",
-             "Where logs are read whole: by the metadata log partitions were added, and keyed records are not where "
-             "the default partitioner would put them now, but all where it put them at their time, or within 5 minutes "
-             "after; 16 keys or more prove that."),
+             "Where logs are read whole: partitions were added to the topic, and 16 keys or more are where the default "
+             "partitioner put them before, not where it would put them now."),
     Template("leftovers", _W, "ls", "directories hold leftovers",
              "Directories marked -delete or -stray hold a tenth of the log directory and 64 MiB, or more."),
     Template("suspicious", _W, "verify", "findings are suspicious",
