@@ -153,7 +153,7 @@ kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glib
     {name}/kafkalog verify /var/lib/kafka
 
 Manual pages: man -M {name}/share/man kafkalog-verify. Completion of shells: {name}/share.
-Not inside: Spark, DataFusion (sql), Protobuf, fsspec, and boto3 for profiles of AWS. `pip install 'kafkalog[all]'` brings them.
+Not inside: Spark, SQL, Protobuf, fsspec, and boto3 for profiles of AWS. `pip install 'kafkalog[all]'` brings them.
 Licences of everything inside: the folder licences.
 """
 

@@ -69,8 +69,8 @@ _TEMPLATES = (
     Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
              "No broker runs, and a replica ends before the high watermark of another one."),
     Template("voter-absent", _W, "quorum", "metadata quorums lack voters",
-             "No broker runs, a majority of the voters is here but not all, and one that is not, or that lacks too much to "
-             "lead, was fenced without an orderly stop."),
+             "No broker runs, a majority of the voters is here but not all, and one that is not, or that lacks too "
+             "much to lead, was fenced without an orderly stop."),
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
              "In the newest metadata a replica is not in the ISR, although its broker runs."),
     Template("tail-torn", _W, "boot", "partitions end in a torn write",
