@@ -44,7 +44,7 @@ PARTS: dict[str, Callable[..., str]] = {
 
 _PART = re.compile(r"^<!-- generated: (?P<words>.+?) -->\n(?P<body>.*?)^<!-- /generated -->$", re.DOTALL | re.MULTILINE)
 #: The line that makes a page's console blocks ours.
-RUNS_COMMANDS = "<!-- the commands of this page run in tests/_data: python -m docs.generate -->"
+RUNS_COMMANDS = "<!-- console blocks run in tests/_data -->"
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # some releases of jq do not know NO_COLOR
 _CONSOLE = "```console\n"
