@@ -7,6 +7,7 @@ from typing import Any
 
 from format.findings import Finding
 from format.io.bundles.bundle import Bundle
+from format.node.log_dir import Kind
 from format.node.target import Target
 from format.verbs.verify.verify import Level, VerifyTerms, Watch, verify
 
@@ -25,10 +26,17 @@ def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: VerifyTerms)
 
 
 def findings_then(bundle: Bundle, targets: Sequence[Target]) -> Iterator[Finding]:
-    """The findings from when the bundle was made, as ``verify_bundle`` yields them."""
-    below = tuple(str(target.path) for target in targets)
+    """The findings from when the bundle was made, as ``verify_bundle`` yields them.
+
+    Those about a file of the log directory around a partition are among them, not those about another partition there.
+    """
+    own = {str(target.path) for target in targets}
+    below = tuple(f"{each}/" for each in own)
+    around = {str(target.path).rpartition("/")[0] for target in targets if target.kind is not Kind.LOG_DIR}
     for found in bundle.findings():
-        if found.location.path.startswith(below) or _is_around(found.location.path, below):
+        where = found.location
+        is_around = where.partition is None and where.path.rpartition("/")[0] in around
+        if where.path in own or where.path.startswith(below) or is_around:
             yield found
 
 
@@ -48,11 +56,6 @@ def verified_counts(bundle: Bundle) -> Iterator[tuple[str, int]]:
     """The counts of what was checked when the bundle was made."""
     for name in _COUNTS:
         yield name, bundle.manifest.verified.get(name, 0)
-
-
-def _is_around(path: str, below: tuple[str, ...]) -> bool:
-    """Whether a finding is about a file of the log directory around a partition."""
-    return any(path.rpartition("/")[0] == each.rpartition("/")[0] for each in below)
 
 
 def _key(found: Finding) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 from format.io.bundles.schemas import MANIFEST
-from tests.building import batch, write_segment
+from tests.building import batch, write_indexed_segment, write_segment
 from tests.kafkalog_cli.terminals import Terminal, run_on_terminal
 from tests.running import Run, Word
 
@@ -91,6 +91,24 @@ def test_manifest_headers_and_order(run_kafkalog_many: RunMany, data_dir: Path, 
     listed = {each["path"]: each for each in map(json.loads, found["files.jsonl"].splitlines())}
     notes = listed[f"{str(source).lstrip('/')}/orders-0/notes.txt"]
     assert (notes["size_bytes"], notes.get("kept")) == (20, None)
+
+
+def test_verify_of_one_partition_has_no_findings_of_others(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    """Neither of one whose name begins like its own, nor of one whose findings are about its directory."""
+    node, bundle = tmp_path / "node", tmp_path / "b.tar.zst"
+    for name in ("t-1", "t-2"):
+        write_indexed_segment(node / name, 0, [batch(base_offset=0)])
+    log = write_indexed_segment(node / "t-10", 0, [batch(base_offset=0)])
+    log.write_bytes(log.read_bytes()[:-1] + b"!")
+    (node / "replication-offset-checkpoint").write_text("0\n1\nt 2 4711\n")
+    made, *runs = (
+        *run_kafkalog_many([("bundle", node, "--output", bundle, *QUICK)]),
+        *run_kafkalog_many([("verify", *JSON, f"{bundle}{node}/{name}") for name in ("t-1", "t-2", "t-10")]),
+    )
+    made.check(1)
+    found = [{row["partition"] for row in run.rows("finding") if row["severity"] != "info"} for run in runs]
+    assert found == [set(), {2}, {10}]
+    assert [run.code for run in runs] == [0, 0, 1]
 
 
 def test_a_terminal_is_told_what_was_written(data_dir: Path, tmp_path: Path) -> None:
