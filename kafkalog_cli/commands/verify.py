@@ -268,7 +268,7 @@ def _show_bundled(run: Run, reading: Reading, targets: list[Target], terms: Veri
     for bundle in bundles_of(reading.session, reading.paths):
         own = [target for target in targets if str(target.path).startswith(f"{bundle.path}/")]
         run.findings(verify_bundle(bundle, own, terms))
-        for name, count in verified_counts(bundle):
+        for name, count in verified_counts(bundle, own):
             run.count(name, count)
     run.not_checked(NOT_CHECKED)
 

@@ -52,10 +52,18 @@ def findings_now(
                 yield found
 
 
-def verified_counts(bundle: Bundle) -> Iterator[tuple[str, int]]:
-    """The counts of what was checked when the bundle was made."""
-    for name in _COUNTS:
-        yield name, bundle.manifest.verified.get(name, 0)
+def verified_counts(bundle: Bundle, targets: Sequence[Target]) -> Iterator[tuple[str, int]]:
+    """The counts of what was checked when the bundle was made; of a part of it, its partitions and segments."""
+    own = {str(target.path) for target in targets}
+    below = tuple(f"{each}/" for each in own)
+    sources = [f"{bundle.path}/{each}" for each in bundle.sources]
+    if all(each in own or each.startswith(below) for each in sources):
+        for name in _COUNTS:
+            yield name, bundle.manifest.verified.get(name, 0)
+        return
+    partitions = [each for target in targets for each in target.partitions()]
+    yield "partitions", len(partitions)
+    yield "segments", sum(len(each.segments) for each in partitions)
 
 
 def _key(found: Finding) -> tuple[Any, ...]:

@@ -329,7 +329,7 @@ class ReportRun:
             yield from map(self._taken, findings_now(own, then, verify_terms, self._survey.see))
             self._survey.finish()
             yield from then
-            for name, count in verified_counts(bundle):
+            for name, count in verified_counts(bundle, own):
                 setattr(self.coverage, name, getattr(self.coverage, name) + count)
 
     def _taken(self, found: Finding) -> Finding:

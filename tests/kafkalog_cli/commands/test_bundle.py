@@ -94,18 +94,18 @@ def test_manifest_headers_and_order(run_kafkalog_many: RunMany, data_dir: Path, 
 
 
 def test_verify_of_one_partition_has_no_findings_of_others(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
-    """Neither of one whose name begins like its own, nor of one whose findings are about its directory."""
+    """Neither of one whose name begins like its own, nor of one whose findings are about its directory; nor counts."""
     node, bundle = tmp_path / "node", tmp_path / "b.tar.zst"
     for name in ("t-1", "t-2"):
         write_indexed_segment(node / name, 0, [batch(base_offset=0)])
     log = write_indexed_segment(node / "t-10", 0, [batch(base_offset=0)])
     log.write_bytes(log.read_bytes()[:-1] + b"!")
     (node / "replication-offset-checkpoint").write_text("0\n1\nt 2 4711\n")
-    made, *runs = (
-        *run_kafkalog_many([("bundle", node, "--output", bundle, *QUICK)]),
-        *run_kafkalog_many([("verify", *JSON, f"{bundle}{node}/{name}") for name in ("t-1", "t-2", "t-10")]),
-    )
-    made.check(1)
+    run_kafkalog_many([("bundle", node, "--output", bundle, *QUICK)])[0].check(1)
+    parts = [f"{bundle}{node}/{name}" for name in ("t-1", "t-2", "t-10")]
+    whole, *runs = run_kafkalog_many([("verify", *JSON, each) for each in (bundle, *parts)])
+    assert [run.summary["counts"]["partitions"] for run in (whole, *runs)] == [3, 1, 1, 1]
+    assert whole.summary["counts"]["records"] > 0
     found = [{row["partition"] for row in run.rows("finding") if row["severity"] != "info"} for run in runs]
     assert found == [set(), {2}, {10}]
     assert [run.code for run in runs] == [0, 0, 1]
