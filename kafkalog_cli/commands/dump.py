@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,7 +137,12 @@ def dump(
             advance = no_progress
             if output.output_file is not None:  # rows on the screen show progress by themselves
                 advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
-            items = dump_lines(targets, terms, style, limit=rows.limit, jobs=work.process_count, advance=advance)
+            # --limit is for each replica of a place, so that the first one does not hide the others.
+            groups = [targets] if reading.where.place is None else [[each] for each in targets]
+            items = chain.from_iterable(
+                dump_lines(group, terms, style, limit=rows.limit, jobs=work.process_count, advance=advance)
+                for group in groups
+            )
         for item in items:
             _show(run, item, marks)
         if not depth.following.follow and not any(run.summary.counts.values()):

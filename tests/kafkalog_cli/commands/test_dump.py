@@ -88,13 +88,13 @@ def test_a_place_in_several_replicas(tmp_path: Path, run_kafkalog_many: RunMany)
     one, three, batch, refused = run_kafkalog_many(
         [
             ["dump", "--records", "t-0:5", tmp_path, "--format", "jsonl"],
-            ["dump", "--records", "t-0:5", tmp_path / "node-1", "-m", "3", "--format", "jsonl"],
+            ["dump", "--records", "t-0:5", tmp_path, "-m", "3", "--format", "jsonl"],
             ["dump", "t-0:5", tmp_path / "node-1" / "t-0", "--format", "jsonl"],
             ["dump", "t-0:5", "--from-offset", "3", tmp_path],
         ]
     )
     assert [(row["partition"], row["offset"]) for row in one.check(0).rows("record")] == [(0, 5), (0, 5)]
-    assert [row["offset"] for row in three.check(0).rows("record")] == [5, 6, 7]
+    assert [row["offset"] for row in three.check(0).rows("record")] == [5, 6, 7] * 2
     assert [row["base_offset"] for row in batch.check(0).rows("batch")] == [3]
     assert "a range of its own" in refused.check(2).stderr
 
