@@ -206,6 +206,11 @@ class Evidence(msgspec.Struct, dict=True):
         own = self._by_key.get((topic, partition), ())
         return min((each.log_start_offset for each in own if each.log_start_offset is not None), default=None)
 
+    def log_end(self, path: str) -> int | None:
+        """The log end offset of the replica at a path."""
+        own = self._by_path.get(path)
+        return None if own is None else own.log_end_offset
+
     @cached_property
     def _by_path(self) -> dict[str, PartitionListing]:
         return {each.path: each for each in self.partitions}
