@@ -39,6 +39,10 @@ _UNREAD = {
     "log-head-remote": ("log", " whose head is in remote storage"),
     "nothing-to-read": ("directory", " without a log"),
     "unsupported": ("place", " that this program does not support"),
+    **dict.fromkeys(
+        ("magic-unknown", "codec-unknown", "version-unknown", "attributes-unknown"),
+        ("place", " in a format that this program does not know"),
+    ),
 }
 #: The findings that a copy of a running broker's files has, beside those that cannot be read.
 _OF_OTHER_MOMENTS = frozenset(
