@@ -110,8 +110,8 @@ class FileSource:
     """
 
     __slots__ = (
-        *("_fd", "_policy", "_stored", "bytes_read", "device_inode", "headers_only", "mtime_ns", "path", "place"),
-        "size_bytes",
+        *("_data", "_fd", "_policy", "_stored", "bytes_read", "device_inode", "headers_only", "mtime_ns", "path"),
+        *("place", "size_bytes"),
     )
     size_bytes: int
     mtime_ns: int
@@ -127,6 +127,7 @@ class FileSource:
         self.path = str(self.place) if isinstance(self.place, StoredPath) else os.fspath(path)
         self.bytes_read = 0
         self._fd = -1
+        self._data = (0, 0)  # the range of data found last: on NFS each search is a request
         self._policy: ReadPolicy | None = None
         self._stored: StoredFile | None = None
         self.headers_only: HeadersOnly | None = None
@@ -222,13 +223,17 @@ class FileSource:
         """The next range of data; all bytes up to the end if the file system does not report holes."""
         if self._fd < 0 or _SEEK_DATA is None or _SEEK_HOLE is None or position >= self.size_bytes:
             return position, self.size_bytes
+        start, end = self._data
+        if start <= position < end:
+            return position, end
         try:
             start = os.lseek(self._fd, position, _SEEK_DATA)
             end = os.lseek(self._fd, start, _SEEK_HOLE)
         except OSError as error:
             start = self.size_bytes if error.errno == errno.ENXIO else position
             end = self.size_bytes
-        return min(start, self.size_bytes), min(end, self.size_bytes)
+        self._data = min(start, self.size_bytes), min(end, self.size_bytes)
+        return self._data
 
     def current_size_bytes(self) -> int:
         """The present size, which differs from ``size_bytes`` after a broker appended to the file or truncated it."""

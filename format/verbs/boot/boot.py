@@ -309,9 +309,8 @@ def refusal_findings(
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    is_kraft = has_metadata_log(log_dir) or is_there(log_dir / BOOTSTRAP_CHECKPOINT)
-    version = NEWEST if is_kraft else LAST_WITH_ZOOKEEPER
     kept = {} if kept is None else kept
+    version = _version_of(log_dir)
     terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
     result = boot([log_dir], terms)
     for step in result.steps:
@@ -338,6 +337,21 @@ def refusal_findings(
             words = "Copy the directory before a broker starts; give the other log directories of the node, too."
             found = _finding("replica-missing", step, step.reason)
             yield replace(found, severity=Severity.WARNING, certainty=Certainty.POSSIBLE, next_step=words)
+
+
+def _version_of(log_dir: Path) -> tuple[int, int]:
+    """The newest release that can start on a log directory."""
+    is_kraft = has_metadata_log(log_dir) or is_there(log_dir / BOOTSTRAP_CHECKPOINT)
+    return NEWEST if is_kraft else LAST_WITH_ZOOKEEPER
+
+
+def removed_offsets(partition: Path, log_end: int, limits: Limits) -> tuple[int, int] | None:
+    """First and last of the offsets that a start would remove from a log that ends at ``log_end``; None for none.
+
+    The log is read from its recovery point on. None also where a start would fail, or cannot be predicted.
+    """
+    terms = BootTerms(version=_version_of(partition.parent), is_release_known=False, limits=limits)
+    return log_manager.removed_by_start(partition, log_end, terms)
 
 
 def _has_lost_head(step: Step) -> bool:

@@ -268,6 +268,32 @@ def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -
     return replace(known, log_dir=log_dir)
 
 
+def removed_by_start(path: Path, log_end: int, terms: BootTerms) -> tuple[int, int] | None:
+    """First and last of the offsets that a start removes from the log in a directory, which ends at ``log_end``.
+
+    None for a log that is not cut, or of which that is not known.
+    """
+    try:
+        name = log_name(path)
+        if name is None:
+            return None
+        found = _loaded(path, name, open_log_dir(path.parent, None, terms), LogsState(terms))
+    except (StopsStart, NotKnown, KafkaLogError):
+        return None
+    for step in found.files.settled_steps(with_kept=False):
+        if step.action is Action.TRUNCATE and step.path.name.endswith(layout.LOG_SUFFIX) and step.offset is not None:
+            end = min(_later_bases(step, found.log), default=log_end)
+            return (step.offset, end - 1) if end > step.offset else None
+    return None
+
+
+def _later_bases(step: Step, log: LoadedLog) -> list[int]:
+    """The base offsets of the segments that are left after a cut."""
+    own = int(step.path.name.partition(".")[0])
+    bases = [each.base_offset for each in log.segments]
+    return [base for base in bases if step.offset is not None and base > max(step.offset, own)]
+
+
 def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
     try:
         return stored_topic_id(files, terms.limits)
@@ -373,12 +399,11 @@ def _steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
     log = found.log
     high_watermark = found.log_dir.committed_end(found.name.key)
     log_start = max(found.log_dir.log_starts.get(found.name.key, 0), 0)
-    bases = [segment.base_offset for segment in log.segments]
     result: list[Step] = []
     end_is_reported = False
     for step in steps:
         if step.action is Action.TRUNCATE and step.path.name.endswith(layout.LOG_SUFFIX) and step.offset is not None:
-            later = [base for base in bases if base > step.offset and base > int(step.path.name.partition(".")[0])]
+            later = _later_bases(step, log)
             lost = lost_range(step.offset, min(later, default=2**63), log_start, high_watermark)
             end_is_reported |= not later
             reason = step.reason

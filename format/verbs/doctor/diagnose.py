@@ -13,9 +13,11 @@ from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.session import path_of
+from format.offset_ranges import merged, without
 from format.scan.selected_logs import log_of_segment
 from format.state.cluster_image import DELETED
 from format.timestamps import iso_time
+from format.verbs.boot.boot import removed_offsets
 from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
 from format.verbs.doctor import cluster, usage
 from format.verbs.doctor.diagnosis import TEMPLATES, URGENCY, Diagnosis, Draft, capital, command, ranges
@@ -198,7 +200,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     if code in ("records-damaged", "records-lost", "segments-lost") and lost:
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
         covered, follow = _replica_words(evidence, place, offsets, code)
-        words += covered
+        words += (_removed_words(evidence, place, lost) if code == "records-damaged" else "") + covered
     elif code == "directory-empty":
         follow = command("boot", *(str(each.path) for each in evidence.targets))
     elif twins:
@@ -234,6 +236,16 @@ def _unreadable(evidence: Evidence) -> Iterator[Draft]:
             weight=len(alike),
             node=evidence.node_of(directory),
         )
+
+
+def _removed_words(evidence: Evidence, place: str, damaged: list[tuple[int, int]]) -> str:
+    """Which offsets that are not damaged a start removes with the damaged ones, if that is so."""
+    end = evidence.log_end(place)
+    if not evidence.reads_records or evidence.is_bundled or evidence.is_live or end is None:
+        return ""
+    removed = removed_offsets(path_of(place), end, evidence.limits)
+    left = [] if removed is None else without([removed], merged(damaged))
+    return f". A broker that starts cuts the log there, and removes {ranges(left, _MOST_RANGES)} too" if left else ""
 
 
 def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], code: str) -> tuple[str, str]:

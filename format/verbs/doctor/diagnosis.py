@@ -39,7 +39,8 @@ _TEMPLATES = (
     Template("records-lost", _E, "verify", "partitions have lost offsets",
              "A checkpoint or a snapshot shows that the log lost its end, its beginning or all."),
     Template("records-damaged", Severity.FATAL, "verify", "partitions have damaged batches",
-             "Batches cannot be read, or contradict the format; records themselves only with --deep."),
+             "Batches cannot be read, or contradict the format; records themselves, and what a start removes "
+             "with them, only with --deep."),
     Template("segments-lost", _E, "verify", "partitions lack segments",
              "Offsets are missing before or between segments, or two segments hold the same ones, and neither "
              "retention nor compaction explains it."),

@@ -39,6 +39,10 @@ _UNREAD = {
     "log-head-remote": ("log", " whose head is in remote storage"),
     "nothing-to-read": ("directory", " without a log"),
     "unsupported": ("place", " that this program does not support"),
+    **dict.fromkeys(
+        ("magic-unknown", "codec-unknown", "version-unknown", "attributes-unknown"),
+        ("place", " in a format that this program does not know"),
+    ),
 }
 #: The findings that a copy of a running broker's files has, beside those that cannot be read.
 _OF_OTHER_MOMENTS = frozenset(
@@ -205,6 +209,11 @@ class Evidence(msgspec.Struct, dict=True):
         """The least log start offset of the replicas of a partition."""
         own = self._by_key.get((topic, partition), ())
         return min((each.log_start_offset for each in own if each.log_start_offset is not None), default=None)
+
+    def log_end(self, path: str) -> int | None:
+        """The log end offset of the replica at a path."""
+        own = self._by_path.get(path)
+        return None if own is None else own.log_end_offset
 
     @cached_property
     def _by_path(self) -> dict[str, PartitionListing]:

@@ -113,6 +113,24 @@ def test_records_damaged(tmp_path: Path) -> None:
     assert "offsets 0-2 (batch-crc-mismatch)" in found.sentence
 
 
+def test_what_a_start_removes_behind_the_damage(tmp_path: Path) -> None:
+    """Recovery after an unclean stop cuts the log at the first damaged batch, with the sound ones after it."""
+    content = bytearray(b"".join(batches(4)))
+    content[90] ^= 1
+    logs = {"orders-0": {0: [bytes(content)], 12: batches(2, 12)}}
+    words = ". A broker that starts cuts the log there, and removes offsets 3-17 too"
+    [unclean] = diagnoses(node(tmp_path / "unclean", logs), deep=True)
+    assert words in unclean.sentence
+    clean = node(tmp_path / "clean", logs, is_clean=True)
+    [found] = diagnoses(clean, deep=True)
+    assert found.code == "records-damaged"
+    assert "starts" not in found.sentence
+    (clean / ".kafka_cleanshutdown").unlink()
+    (clean / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 13\n")  # only the second segment is read
+    [found] = diagnoses(clean, deep=True)
+    assert "starts" not in found.sentence
+
+
 def test_small_directories_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = bytearray(b"".join(batches(4)))
     content[90] ^= 1
