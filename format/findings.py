@@ -388,7 +388,7 @@ _CODES = (
                 "Trims it when it closes or recovers the segment.", "Nothing."),
     # -- checkpoints and directory ----------------------------------------------------------------------------
     FindingCode("checkpoint-invalid", _E, "full", "A checkpoint or properties file cannot be decoded.",
-                "Fails the log directory at start, or rebuilds what it can.", "Restore it from a backup. If it is an offset checkpoint, you may delete it instead, with the broker stopped."),
+                "Starts without it, or fails the log directory: kafkalog boot says which.", "Restore it from a backup; or, with the broker stopped, delete it where kafkalog boot says that a broker starts without it."),
     FindingCode("checkpoint-mismatch", _W, "full", "A checkpoint's offset is outside the log.",
                 "Truncates the log or resets the offset.", "Compare with another replica: records may be lost."),
     FindingCode("checkpoint-stale-entry", _I, "full", "A checkpoint names a partition that is not in this directory.",

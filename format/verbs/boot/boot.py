@@ -348,8 +348,11 @@ def _version_of(log_dir: Path) -> tuple[int, int]:
 def removed_offsets(partition: Path, log_end: int, limits: Limits) -> tuple[int, int] | None:
     """First and last of the offsets that a start would remove from a log that ends at ``log_end``; None for none.
 
-    The log is read from its recovery point on. None also where a start would fail, or cannot be predicted.
+    The log is read from its recovery point on. None also where a start would fail or cannot be predicted, as without
+    the log directory around the log.
     """
+    if not is_there(partition.parent / META_PROPERTIES):
+        return None
     terms = BootTerms(version=_version_of(partition.parent), is_release_known=False, limits=limits)
     return log_manager.removed_by_start(partition, log_end, terms)
 
