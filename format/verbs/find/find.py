@@ -31,8 +31,9 @@ from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read
 from format.node.partition_surroundings import completed_swaps
 from format.node.target import Target
 from format.timestamps import iso_time
+from format.verbs.find.broker_search import BrokerSearch
 from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
-from format.verbs.find.segment_lookup import BatchByHeader, LookupSegment, SearchedBatch
+from format.verbs.find.segment_lookup import BatchByHeader, LookupScan, LookupSegment, SearchedBatch
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
 from format.verbs.find.visibility import Bounds, diagnosed, read_bounds
 from format.wording import listed
@@ -292,25 +293,47 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                     lost = f"offset {offset} is in a batch with a damaged header: {each.message}"
             match = None if searched is None else searched.match
             is_there = match is not None and match.location.offset == offset
-            if match is not None and is_there:
-                offsets = self.bounds.offsets
-                uses_index = offsets.is_broker_running or offsets.keeps_indexes(segment.next_base_offset)
-                position = match.location.position or 0
-                match = replace(match, hidden=scan.why_not_reached(position, uses_index=uses_index))
-            past = scan.past
-            if not is_there and lost is None and past is not None and past is not (searched and searched.place):
-                other = segment.first_record(past, lambda records: records.offset >= offset, by_time=False).match
-                if other is not None and (match is None or past.position < (match.location.position or 0)):
-                    lost = f"offset {offset} is not in the log, and {past.words}, which a broker finds, is out of order"
-                    match = other
             if lost is None and not is_there and scan.is_out_of_order(offset):
                 lost = f"offset {offset} is in a batch out of order, where a broker does not look for it"
+            if is_on_disk(self.partition.path) or self.lookup.findings:
+                match, lost = self._as_a_broker(segment, scan, offset, match, lost)
             segment.scan_step(scan, f"at or past offset {offset}", searched)
             if match is not None:
                 return _Next(match, lost)
             log_end_offset = max(log_end_offset, segment.base_offset, scan.end_offset or 0)
             segment.close()
         return _Next(None, lost, log_end_offset)
+
+    def _as_a_broker(
+        self, segment: LookupSegment, scan: LookupScan, offset: int, match: FoundRecord | None, lost: str | None
+    ) -> tuple[FoundRecord | None, str | None]:
+        """The match with why a broker does not get to it; for an absent offset, what it gets to, and why."""
+        broker = BrokerSearch(segment, self.bounds.offsets)
+        position = None if match is None else match.location.position or 0
+        if match is not None and position is not None and match.location.offset == offset:
+            hidden = self._why_past_end(offset) or broker.why_hidden(offset, position, scan)
+            return replace(match, hidden=hidden), lost
+        if lost is not None:
+            return match, lost
+        absent, reached = f"offset {offset} is not in the log", broker.reached(offset, scan.start)
+        if reached.damaged_at is not None:
+            return match, f"{absent}, and a broker's search for it ends at the damage at position {reached.damaged_at}"
+        if match is not None and match.batch is not None and not match.batch.crc_valid:
+            return match, f"{absent}, and the batch of the next record has a wrong CRC"
+        if reached.batch is None or reached.batch.position == position:
+            return match, None
+        other = segment.first_record(reached.batch, lambda records: records.offset >= offset, by_time=False).match
+        return other or match, f"{absent}, and {reached.batch.words}, which a broker finds, is out of order"
+
+    def _why_past_end(self, offset: int) -> str:
+        """Why an offset of the last segment lies past the log end of a broker; empty where it does not."""
+        last = self.segments[-1]
+        if offset < last.base_offset or not is_on_disk(self.partition.path):
+            return ""
+        end = BrokerSearch(last, self.bounds.offsets).log_end()
+        if end is None or offset < end:
+            return ""
+        return f"past offset {end}, which a broker takes for the log end, misled by the last entry of the .index"
 
     def search_timestamp(self, timestamp: int, past_high_watermark: bool) -> None:
         """Find the first record at or after a time (ms), as ListOffsets answers it.
@@ -438,6 +461,9 @@ class _SearchedLog(msgspec.Struct, frozen=True):
     def _is_found(self, match: FoundRecord, past_high_watermark: bool) -> None:
         """Answer with a record that was found by time, unless a broker hides it."""
         offset, high_watermark = match.location.offset or 0, self.bounds.high_watermark
+        past_end = self._why_past_end(offset)
+        if past_end and not past_high_watermark:
+            return self.lookup.miss(f"a broker does not return offset {offset}, which is {past_end}", match)
         if not past_high_watermark and high_watermark is not None and offset >= high_watermark:
             return self.lookup.miss(
                 f"the record at offset {offset} is at or past the high watermark {high_watermark} of the checkpoint: a "

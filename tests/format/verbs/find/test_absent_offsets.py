@@ -114,8 +114,36 @@ def test_an_offset_behind_damage_that_ends_the_search_of_a_broker(tmp_path: Path
     match = by_offset(tmp_path / "t-0", 7).match
     assert (match.location.offset, match.visibility) == (7, "damaged")
     assert match.note == f"behind the damage at position {len(sound[0])}, where a broker's search for it ends"
-    assert by_offset(tmp_path / "t-0", 1).match.visibility == "visible"
+    assert by_offset(tmp_path / "t-0", 0).match.visibility == "visible"
     assert by_offset(tmp_path / "u-0", 7).match.visibility == "visible"
+
+
+def test_an_offset_in_the_batch_before_damage(tmp_path: Path) -> None:
+    """4.1.1 and 4.3.1 read the damaged header, too, unless the offset is the batch's first; 4.0.0 and 3.9.1 do not."""
+    sound = [batch(number * 3) for number in range(6)]
+    write_segment(tmp_path / "t-0", 0, [sound[0], bytes(len(sound[1])), *sound[2:]])
+    assert by_offset(tmp_path / "t-0", 0).match.visibility == "visible"
+    for offset in (1, 2):
+        match = by_offset(tmp_path / "t-0", offset).match
+        assert (match.location.offset, match.visibility) == (offset, "damaged")
+        assert match.note == (
+            f"at the damage at position {len(sound[0])} the search of brokers from 4.1 on for it ends; earlier "
+            "releases return it"
+        )
+
+
+def test_an_offset_between_batches_that_leads_to_damage(tmp_path: Path) -> None:
+    """Consumers get the next batch, here one with a wrong CRC: it is not only compacted."""
+    damaged = bytearray(batch(9))
+    damaged[-1] ^= 1
+    write_segment(tmp_path / "t-0", 0, [batch(0), bytes(damaged), batch(12)])
+    lookup = by_offset(tmp_path / "t-0", 5)
+    assert lookup.found.visibility == "damaged"
+    assert lookup.reason == (
+        "offset 5 is not in the log, and the batch of the next record has a wrong CRC; the next record is at offset 9"
+    )
+    write_segment(tmp_path / "u-0", 0, [batch(0), batch(9)])
+    assert by_offset(tmp_path / "u-0", 5).found.visibility == "compacted"
 
 
 def test_an_offset_behind_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -191,3 +219,20 @@ def test_an_offset_that_a_wrong_index_entry_hides(tmp_path: Path) -> None:
     assert by_offset(tmp_path / "t-0", 16).match.visibility == "visible"
     log.with_suffix(".index").write_bytes(struct.pack(">ii", 5, 2 * len(sound[0]) + 7))
     assert by_offset(tmp_path / "t-0", 16).match.visibility == "damaged"
+
+
+def test_the_log_end_that_a_wrong_last_index_entry_gives(tmp_path: Path) -> None:
+    """After a clean stop, 4.3.1 took offset 0 for the log end and served nothing."""
+    sound = [batch(number * 3) for number in range(6)]
+    index = write_indexed(tmp_path / "t-0", 0, sound).with_suffix(".index")
+    index.write_bytes(struct.pack(">ii", 17, 6 * len(sound[0])))
+    assert by_offset(tmp_path / "t-0", 4).match.visibility == "visible"
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    match = by_offset(tmp_path / "t-0", 4).match
+    assert match.visibility == "damaged"
+    assert match.note == "past offset 0, which a broker takes for the log end, misled by the last entry of the .index"
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP).reason.startswith("a broker does not return offset 0, which is pa")
+    assert by_max(tmp_path / "t-0").offset is None
+    assert by_max(tmp_path / "t-0", past_high_watermark=True).offset == 17
+    index.write_bytes(struct.pack(">ii", 17, 5 * len(sound[0])))
+    assert by_offset(tmp_path / "t-0", 4).match.visibility == "visible"
