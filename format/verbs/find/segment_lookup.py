@@ -23,9 +23,8 @@ from format.io.source import FileSource, HeadersOnly
 from format.layout import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchRange, Damage
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.log.kafka_batch import decode_facts, magic_of
 from format.log.read_records import record_tables
 from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
@@ -103,7 +102,7 @@ class LookupScan:
 
     Collects findings on the way in ``findings``. ``batch_count`` and ``end_offset`` (the offset after the last batch
     so far, None before the first) are its progress. The location's base offset is the segment's. ``damaged_from`` is
-    the position of the first damage, ``ends_at`` that of the first which a broker's search for a time does not pass.
+    the position of the first damage.
     """
 
     def __init__(self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits, read_bytes: int) -> None:
@@ -119,10 +118,7 @@ class LookupScan:
         self.findings: list[Finding] = []
         self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
         self.damaged_from: int | None = None
-        self.ends_at: int | None = None
         self._damaged: list[range] = []  # positions
-        # Damage that a broker passes: its position, and the largest timestamp by its header.
-        self._passed: list[tuple[int, int]] = []
         self.batch_count = 0
         self.end_offset: int | None = None
         self._positions = np.empty(0, np.int64)
@@ -150,7 +146,9 @@ class LookupScan:
                 if chunk.damage is None:
                     position = int(chunk.headers.end_position[-1])
                 else:
-                    self._pass(chunk.damage)
+                    damage = chunk.damage
+                    self.damaged_from = damage.position if self.damaged_from is None else self.damaged_from
+                    self._damaged.append(range(damage.position, damage.position + damage.length))
                     found = tail_finding(self._log, chunk, self._unit)
                     self.findings += self._elsewhere.counted(found)
                     if chunk.damage.readable is not None:
@@ -164,25 +162,6 @@ class LookupScan:
                 if reads >= _SHORT_READS and is_dense and read_bytes < HEADER_CHUNK_BYTES:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False
                     break
-
-    def _pass(self, damage: Damage) -> None:
-        """Note where damage is. A broker passes it if the length there is right, and the magic not below 2."""
-        if self.damaged_from is None:
-            self.damaged_from = damage.position
-        self._damaged.append(range(damage.position, damage.position + damage.length))
-        head = self._log.read_at(damage.position, layout.RECORD_BATCH.size_bytes)
-        if len(head) == layout.RECORD_BATCH.size_bytes and magic_of(head) >= 2:
-            header = decode_facts(head, damage.position)
-            if header.size_bytes == damage.length:
-                self._passed.append((damage.position, header.max_timestamp))
-                return
-        if self.ends_at is None:
-            self.ends_at = damage.position
-
-    def ends_for_time(self, timestamp: int) -> int | None:
-        """The position of the first damage at which a broker's search for a time ends, None for none."""
-        ends = [position for position, largest in self._passed if largest >= timestamp]
-        return min(ends if self.ends_at is None else [*ends, self.ends_at], default=None)
 
     def is_damaged_at(self, position: int) -> bool:
         """Whether a position that the scan has passed lies in damage."""
