@@ -321,11 +321,9 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             return match, f"{absent}, and a broker's search for it ends at the damage at position {reached.damaged_at}"
         if match is not None and match.batch is not None and not match.batch.crc_valid:
             return match, f"{absent}, and the batch of the next record has a wrong CRC"
-        if reached.batch is None:
-            if position is not None:
-                lost = f"{absent}, and the next record is {broker.why_hidden(offset, position, scan)}"
-            return match, lost
-        if reached.batch.position == position:
+        if position is not None and (reached.batch is None or reached.batch.position > position):
+            return match, f"{absent}, and the next record is {broker.why_hidden(offset, position, scan)}"
+        if reached.batch is None or reached.batch.position == position:
             return match, None
         other = segment.first_record(reached.batch, lambda records: records.offset >= offset, by_time=False).match
         if other is None:

@@ -170,8 +170,14 @@ def test_an_offset_between_batches_that_leads_to_damage(tmp_path: Path) -> None:
     assert lookup.reason == (
         "offset 5 is not in the log, and the batch of the next record has a wrong CRC; the next record is at offset 9"
     )
-    write_segment(tmp_path / "u-0", 0, [batch(0), batch(9)])
+    index = write_indexed(tmp_path / "u-0", 0, [batch(0), batch(9), batch(12)]).with_suffix(".index")
+    (tmp_path / ".kafka_cleanshutdown").touch()
     assert by_offset(tmp_path / "u-0", 5).found.visibility == "compacted"
+    index.write_bytes(struct.pack(">ii", 4, 2 * len(batch(0))))
+    lookup = by_offset(tmp_path / "u-0", 5)
+    assert lookup.found.visibility == "damaged"
+    assert "the next record is not where a wrong index entry leads a broker's search for it, position " in lookup.reason
+    assert lookup.reason.endswith("; the next record is at offset 9")
 
 
 def test_an_offset_behind_a_batch_out_of_order(tmp_path: Path) -> None:
