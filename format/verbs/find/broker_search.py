@@ -12,7 +12,6 @@ import msgspec
 
 from format.errors import KafkaLogError, NotInBundle
 from format.files.index_file import broker_slot, floor_entry
-from format.io.source import FileSource
 from format.layout import NO_TIMESTAMP, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY, Layout
 from format.log.kafka_batch import BatchFacts
 from format.node.offsets import PartitionOffsets
@@ -72,18 +71,22 @@ class BrokerSearch:
         def read_at(position: int, length: int) -> bytes:
             return self._segment.source(path).read_at(position, length)  # the file may have been closed
 
-        count = self._count(self._segment.source(path), OFFSET_INDEX_ENTRY)
+        count = self._count(path, OFFSET_INDEX_ENTRY)
         return _OpenIndex(self._segment.base_offset, read_at=read_at, count=count)
 
-    def _count(self, index: FileSource, layout: Layout) -> int:
-        """How many entries an index has: of a running broker's without the space after them, which it knows."""
-        if self._is_running:
-            try:
-                last = floor_entry(index, layout, self._segment.base_offset, None)
-                return 0 if last is None else last[0] + 1
-            except KafkaLogError:
-                pass  # the look-up reports it
-        return index.size_bytes // layout.size_bytes
+    def _count(self, path: Path, layout: Layout) -> int:
+        """How many entries an index has: of a running broker's without the space after them, which it knows.
+
+        None of an index that cannot be read, which the look-up reports.
+        """
+        try:
+            index = self._segment.source(path)
+            if not self._is_running:
+                return index.size_bytes // layout.size_bytes
+            last = floor_entry(index, layout, self._segment.base_offset, None)
+        except KafkaLogError:
+            return 0
+        return 0 if last is None else last[0] + 1
 
     def reached(self, offset: int, start: int, version: tuple[int, int] = BootTerms().version) -> Reached:
         """What the search for an offset gets to; it begins at ``start`` where no index is used."""
@@ -150,7 +153,7 @@ class BrokerSearch:
         path = self._segment.segment.time_index
         if path is None:
             return NO_TIMESTAMP, self._segment.base_offset
-        slot = (count := self._count(self._segment.source(path), TIME_INDEX_ENTRY)) - 1
+        slot = (count := self._count(path, TIME_INDEX_ENTRY)) - 1
         if timestamp is not None:
             size_bytes = TIME_INDEX_ENTRY.size_bytes
             slot = broker_slot(count, lambda number: self._time_entry(path, number)[0], timestamp, size_bytes)
@@ -204,7 +207,7 @@ class BrokerSearch:
         raw = memoryview(self._segment.log.read_at(batch.position, batch.size_bytes))
         try:
             yield from read_records(batch, raw, self._segment.limits)
-        except KafkaStops as error:
+        except (KafkaStops, KafkaLogError) as error:
             raise CorruptRecords(str(error), batch.position) from None
 
 

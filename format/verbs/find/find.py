@@ -356,6 +356,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             answer = answer_of_broker()
         except CorruptRecords:
             answer = here, None
+        except KafkaLogError:
+            return
         if answer is None or answer[1] == match.location.offset:
             return
         first = min(here, answer[0], key=lambda each: each.base_offset)
