@@ -117,14 +117,23 @@ class BrokerSearch:
     def _why_elsewhere(self, reached: Reached, position: int, scan: LookupScan) -> str:
         if reached.batch is not None and reached.batch.position == position:
             return ""
+        if reached.batch is not None and reached.batch.position < position:
+            return f"behind {reached.batch.words}, where a broker's search for it ends"
         if reached.start != scan.start and not scan.is_damaged_at(reached.start):
             return f"not where a wrong index entry leads a broker's search for it, position {reached.start}"
         if reached.batch is not None:
-            return f"behind {reached.batch.words}, where a broker's search for it ends"
+            return f"before {reached.batch.words}, with which a broker answers"
         damaged_at = scan.damaged_from if reached.damaged_at is None else reached.damaged_at
         if damaged_at is not None and damaged_at > position:
             return f"right before the damage at position {damaged_at}, which a broker's search for it reads, too"
         return f"behind the damage at position {damaged_at}, where a broker's search for it ends"
+
+    def batches_from(self, position: int) -> Iterator[BatchByHeader]:
+        """The batches from a position on, up to what a broker or a consumer cannot read."""
+        try:
+            yield from map(_by_header, self._batches_from(position))
+        except CorruptRecords:
+            return
 
     def log_end(self) -> int | None:
         """The log end offset that a start takes from the last segment, by its last index entry; None if not known."""

@@ -323,12 +323,20 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             return match, f"{absent}, and the batch of the next record has a wrong CRC"
         if position is not None and (reached.batch is None or reached.batch.position > position):
             return match, f"{absent}, and the next record is {broker.why_hidden(offset, position, scan)}"
-        if reached.batch is None or reached.batch.position == position:
+        if reached.batch is None:
             return match, None
-        other = segment.first_record(reached.batch, lambda records: records.offset >= offset, by_time=False).match
-        if other is None:
-            return match, None
-        return other, f"{absent}, and {reached.batch.words}, which a broker finds, is out of order"
+        for batch in broker.batches_from(reached.batch.position):  # which a consumer gets, up to the first such record
+            if batch.position == position:
+                break
+            searched = segment.first_record(batch, lambda records: records.offset >= offset, by_time=False)
+            if not (searched.is_complete and searched.is_intact):
+                return match, f"{absent}, and {batch.words}, which a broker returns, cannot be read"
+            if searched.match is not None:
+                return searched.match, f"{absent}, and {batch.words}, which a broker finds, is out of order"
+        else:
+            if position is not None and scan.damaged_from is not None:
+                return match, f"{absent}, and the damage at position {scan.damaged_from} lies before the next record"
+        return match, None
 
     def _why_past_end(self, offset: int) -> str:
         """Why an offset of the last segment lies past the log end of a broker; empty where it does not."""

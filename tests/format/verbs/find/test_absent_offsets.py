@@ -9,7 +9,7 @@ from format.findings import Finding
 from format.verbs.find.find import find_offset, partition_to_search
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper, write_segment
-from tests.format.verbs.find.lookups import by_max, by_offset, by_time, write_checkpoint, write_indexed
+from tests.format.verbs.find.lookups import batch_of, by_max, by_offset, by_time, write_checkpoint, write_indexed
 
 
 def test_an_offset_in_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -170,6 +170,13 @@ def test_an_offset_between_batches_that_leads_to_damage(tmp_path: Path) -> None:
     assert lookup.reason == (
         "offset 5 is not in the log, and the batch of the next record has a wrong CRC; the next record is at offset 9"
     )
+    damaged = bytearray(batch(9))
+    damaged[26] = 3  # its last offset delta
+    emptied = batch_of([(3, 0)], base_offset=3, last_offset=8)
+    write_segment(tmp_path / "v-0", 0, [batch(0), emptied, bytes(damaged), batch(12)])
+    lookup = by_offset(tmp_path / "v-0", 5)
+    assert lookup.found.visibility == "damaged"
+    assert "with offsets 9 to 12, which a broker returns, cannot be read; the next record is at" in lookup.reason
     index = write_indexed(tmp_path / "u-0", 0, [batch(0), batch(9), batch(12)]).with_suffix(".index")
     (tmp_path / ".kafka_cleanshutdown").touch()
     assert by_offset(tmp_path / "u-0", 5).found.visibility == "compacted"
