@@ -246,6 +246,8 @@ class TimeIndexCheck:
         is_complete = is_closed or (is_clean and (self.has_padding or len(self._timestamps)))
         if self.has_padding:  # to a broker the zeros are entries, unless it builds the index again
             is_complete = is_complete and offsets is not None and self._is_kept(offsets)
+        elif not len(self._timestamps) and offsets is not None:
+            is_complete = is_complete and not offsets.rebuilds_indexes(self._last_offset + 1)
         if is_complete and self._largest >= 0:
             last = int(self._timestamps[-1]) if len(self._timestamps) else -1
             known = 0 if self.has_padding else last

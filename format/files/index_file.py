@@ -25,8 +25,8 @@ from format.wording import counted_plainly
 
 _SEARCH_WINDOW_BYTES = 4096
 _READ_WINDOW_BYTES = 1024 * 1024
-#: A broker's look-up begins with the newest 8 KiB of an offset index (1024 entries of 8 bytes).
-_WARM_ENTRIES = 1024
+#: A broker's look-up begins with the newest 8 KiB of an index.
+_WARM_BYTES = 8192
 #: For a remote file: the slots that are read with one request, and the most such requests before bisection.
 _LOOK_SLOTS = 2048
 _MOST_LOOKS = 4
@@ -341,24 +341,26 @@ def _is_entry_after_zero(source: Source, layout: Layout, window: list[Slot]) -> 
     return any(source.read_at(layout.size_bytes, layout.size_bytes))
 
 
-def broker_slot(count: int, offset_at: Callable[[int], int], target: int) -> int:
-    """The slot of an offset index that a broker's look-up finds for an offset, -1 for none.
+def broker_slot(
+    count: int, value_at: Callable[[int], int], target: int, entry_bytes: int = OFFSET_INDEX_ENTRY.size_bytes
+) -> int:
+    """The slot that a broker's look-up finds for an offset, in a time index for a timestamp; -1 for none.
 
-    ``offset_at`` returns the offset in a slot. Nothing is checked: slots that are padding or out of order mislead this
-    search as they mislead the broker's (storage AbstractIndex.indexSlotRangeFor).
+    ``value_at`` returns the offset or timestamp in a slot. Nothing is checked: slots that are padding or out of order
+    mislead this search as they mislead the broker's (storage AbstractIndex.indexSlotRangeFor).
     """
     if not count:
         return -1
-    first_warm = max(0, count - 1 - _WARM_ENTRIES)
-    if offset_at(first_warm) < target:
+    first_warm = max(0, count - 1 - _WARM_BYTES // entry_bytes)
+    if value_at(first_warm) < target:
         low, high = first_warm, count - 1
-    elif offset_at(0) > target:
+    elif value_at(0) > target:
         return -1
     else:
         low, high = 0, first_warm
     while low < high:
         middle = (low + high + 1) // 2
-        found = offset_at(middle)
+        found = value_at(middle)
         if found == target:
             return middle
         if found > target:

@@ -98,6 +98,11 @@ class PartitionOffsets(msgspec.Struct, frozen=True):
             return bool(self.is_clean_shutdown)
         return upper_offset <= self.recovery_point
 
+    def rebuilds_indexes(self, upper_offset: int | None) -> bool:
+        """Whether it is known that a start builds the indexes of such a segment again."""
+        is_known = self.recovery_point is not None and not self.is_broker_running
+        return is_known and not self.keeps_indexes(upper_offset)
+
     def with_log_end(self, log_end_offset: int | None) -> PartitionOffsets:
         """The same offsets with the log end offset, None if the log could not be read to its end."""
         return replace(self, log_end_offset=log_end_offset)

@@ -31,8 +31,10 @@ from format.node.partition import NOT_A_SEGMENT_NAME, Partition, is_offset, read
 from format.node.partition_surroundings import completed_swaps
 from format.node.target import Target
 from format.timestamps import iso_time
+from format.verbs.boot.one_log.batches import CorruptRecords
+from format.verbs.find.broker_search import BrokerSearch
 from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
-from format.verbs.find.segment_lookup import BatchByHeader, LookupSegment, SearchedBatch
+from format.verbs.find.segment_lookup import BatchByHeader, LookupScan, LookupSegment, SearchedBatch
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
 from format.verbs.find.visibility import Bounds, diagnosed, read_bounds
 from format.wording import listed
@@ -292,19 +294,10 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                     lost = f"offset {offset} is in a batch with a damaged header: {each.message}"
             match = None if searched is None else searched.match
             is_there = match is not None and match.location.offset == offset
-            if match is not None and is_there:
-                offsets = self.bounds.offsets
-                uses_index = offsets.is_broker_running or offsets.keeps_indexes(segment.next_base_offset)
-                position = match.location.position or 0
-                match = replace(match, hidden=scan.why_not_reached(position, uses_index=uses_index))
-            past = scan.past
-            if not is_there and lost is None and past is not None and past is not (searched and searched.place):
-                other = segment.first_record(past, lambda records: records.offset >= offset, by_time=False).match
-                if other is not None and (match is None or past.position < (match.location.position or 0)):
-                    lost = f"offset {offset} is not in the log, and {past.words}, which a broker finds, is out of order"
-                    match = other
             if lost is None and not is_there and scan.is_out_of_order(offset):
                 lost = f"offset {offset} is in a batch out of order, where a broker does not look for it"
+            if is_on_disk(self.partition.path) or self.lookup.findings:
+                match, lost = self._as_a_broker(segment, scan, offset, match, lost)
             segment.scan_step(scan, f"at or past offset {offset}", searched)
             if match is not None:
                 return _Next(match, lost)
@@ -312,7 +305,110 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             segment.close()
         return _Next(None, lost, log_end_offset)
 
+    def _as_a_broker(
+        self, segment: LookupSegment, scan: LookupScan, offset: int, match: FoundRecord | None, lost: str | None
+    ) -> tuple[FoundRecord | None, str | None]:
+        """The match with why a broker does not get to it; for an absent offset, what it gets to, and why."""
+        broker = BrokerSearch(segment, self.bounds.offsets)
+        position = None if match is None else match.location.position or 0
+        if match is not None and position is not None and match.location.offset == offset:
+            hidden = self._why_past_end(offset) or broker.why_hidden(offset, position, scan)
+            return replace(match, hidden=hidden), lost
+        if lost is not None:
+            return match, lost
+        absent, reached = f"offset {offset} is not in the log", broker.reached(offset, scan.start)
+        if reached.damaged_at is not None:
+            return match, f"{absent}, and a broker's search for it ends at the damage at position {reached.damaged_at}"
+        if match is not None and match.batch is not None and not match.batch.crc_valid:
+            return match, f"{absent}, and the batch of the next record has a wrong CRC"
+        if position is not None and (reached.batch is None or reached.batch.position > position):
+            return match, f"{absent}, and the next record is {broker.why_hidden(offset, position, scan)}"
+        if reached.batch is None:
+            return match, None
+        for batch in broker.batches_from(reached.batch.position):  # which a consumer gets, up to the first such record
+            if batch.position == position:
+                break
+            searched = segment.first_record(batch, lambda records: records.offset >= offset, by_time=False)
+            if not (searched.is_complete and searched.is_intact):
+                return match, f"{absent}, and {batch.words}, which a broker returns, cannot be read"
+            if searched.match is not None:
+                return searched.match, f"{absent}, and {batch.words}, which a broker finds, is out of order"
+        else:
+            if position is not None and scan.damaged_from is not None:
+                return match, f"{absent}, and the damage at position {scan.damaged_from} lies before the next record"
+        return match, None
+
+    def _why_past_end(self, offset: int) -> str:
+        """Why an offset of the last segment lies past the log end of a broker; empty where it does not."""
+        last = self.segments[-1]
+        if offset < last.base_offset or not is_on_disk(self.partition.path):
+            return ""
+        end = BrokerSearch(last, self.bounds.offsets).log_end()
+        if end is None or offset < end:
+            return ""
+        return f"past offset {end}, which a broker takes for the log end, misled by the last entry of the .index"
+
     def search_timestamp(self, timestamp: int, past_high_watermark: bool) -> None:
+        """Find the first record at or after a time (ms), and say so where a broker answers otherwise."""
+        self._search_timestamp(timestamp, past_high_watermark)
+        if is_on_disk(self.partition.path) and not self.bounds.offsets.is_broker_running:
+            self._compare(iso_time(timestamp), lambda: self._answer_of_broker(timestamp))
+
+    def _compare(self, sought: str, answer_of_broker: Callable[[], tuple[LookupSegment, int | None] | None]) -> None:
+        """Report a broker's answer that is not the match, unless damage or a wrong entry was found that explains it."""
+        match = self.lookup.match
+        if match is None or self.lookup.findings:
+            return
+        here = next(each for each in self.segments if each.base_offset == match.location.base_offset)
+        try:
+            answer = answer_of_broker()
+        except CorruptRecords:
+            answer = here, None
+        except KafkaLogError:
+            return
+        if answer is None or answer[1] == match.location.offset:
+            return
+        first = min(here, answer[0], key=lambda each: each.base_offset)
+        where = first.location if first.segment.time_index is None else first.at(first.segment.time_index)
+        what = "no record" if answer[1] is None else f"offset {answer[1]}"
+        message = f"a broker, which goes by the indexes, answers a look-up of {sought} with {what}"
+        self.lookup.report([finding("time-index-mismatch", where, message)])
+
+    def _answer_of_broker(self, timestamp: int) -> tuple[LookupSegment, int | None] | None:
+        """The segment in which a broker looks for a time, and its answer; None for indexes that a start builds."""
+        for segment in self.segments:
+            if self._ends_below_start(segment):
+                continue
+            broker = BrokerSearch(segment, self.bounds.offsets)
+            if broker.index is None:
+                return None
+            largest, _ = broker.time_floor()
+            if (segment.modified_ms if largest == NO_TIMESTAMP else largest) >= timestamp:
+                known = self.lookup.match
+                known = known if known is not None and known.location.base_offset == segment.base_offset else None
+                return segment, broker.first_at(timestamp, self.bounds.log_start_offset, 0, known)
+            segment.close()
+        return (self.segments[-1], None) if self.segments else None
+
+    def _largest_of_broker(self) -> tuple[LookupSegment, int | None] | None:
+        """The segment whose time index has the largest timestamp, and a broker's answer for it; as for a time."""
+        best: tuple[LookupSegment, BrokerSearch, tuple[int, int]] | None = None
+        for segment in self.segments:
+            if self._ends_below_start(segment):
+                continue
+            broker = BrokerSearch(segment, self.bounds.offsets)
+            if broker.index is None:
+                return None
+            largest = broker.time_floor()
+            if best is None or largest[0] > best[2][0]:
+                best = segment, broker, largest
+            segment.close()
+        if best is None:
+            return None
+        segment, broker, largest = best
+        return segment, broker.first_with(*largest, 0)
+
+    def _search_timestamp(self, timestamp: int, past_high_watermark: bool) -> None:
         """Find the first record at or after a time (ms), as ListOffsets answers it.
 
         A broker searches only the first segment whose largest timestamp is at or past the time. For a segment without
@@ -325,7 +421,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         for number, segment in enumerate(self.segments):
             if self._is_below_start(segment):
                 continue
-            largest = largest_timestamp(segment, at_least=timestamp, is_kept=self._is_kept(segment))
+            largest = largest_timestamp(segment, self.bounds.offsets, at_least=timestamp)
             largest_of_all = max(largest_of_all, largest.timestamp)
             has_none = largest.timestamp == NO_TIMESTAMP
             goes_by_file = has_none and largest.in_index == NO_TIMESTAMP
@@ -340,7 +436,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             if is_reached and has_none:
                 stopped_at = stopped_at or (segment, "")
             elif is_reached:
-                match, unreadable = first_record_at(segment, timestamp, start)
+                broker = BrokerSearch(segment, self.bounds.offsets)
+                match, unreadable = first_record_at(segment, broker, timestamp, start)
                 if match is not None and stopped_at is None and not unreadable:
                     return self._is_found(match, past_high_watermark)
                 stopped_at = stopped_at or (segment, unreadable)
@@ -370,12 +467,18 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         )
 
     def search_max_timestamp(self, past_high_watermark: bool) -> None:
+        """Find the first record with the largest timestamp, and say so where a broker answers otherwise."""
+        self._search_max_timestamp(past_high_watermark)
+        if is_on_disk(self.partition.path) and not self.bounds.offsets.is_broker_running:
+            self._compare("the largest timestamp", self._largest_of_broker)
+
+    def _search_max_timestamp(self, past_high_watermark: bool) -> None:
         """Find the first record with the largest timestamp: in the first segment that has it, in its first batch."""
         best: tuple[LookupSegment, LargestTimestamp] | None = None
         for number, segment in enumerate(self.segments):
             if self._is_below_start(segment):
                 continue
-            largest = largest_timestamp(segment, is_kept=self._is_kept(segment))
+            largest = largest_timestamp(segment, self.bounds.offsets)
             segment.step(f", {number + 1} of {len(self.segments)}: {largest.detail}")
             segment.close()
             if best is None or largest.timestamp > best[1].timestamp:
@@ -391,12 +494,17 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                 place = batches.place(int(rows[0]))
                 break
         self.lookup.report(scan.findings)
-        damaged_at = scan.ends_for_time(largest.timestamp)
-        if damaged_at is not None and (place is None or damaged_at < place.position):
-            return self.lookup.miss(
-                f"a broker looks for {iso_time(largest.timestamp)} in segment {segment.base_offset} only, and comes to "
-                f"the damage at position {damaged_at} first"
-            )
+        if scan.damaged_from is not None and (place is None or scan.damaged_from < place.position):
+            broker = BrokerSearch(segment, self.bounds.offsets)
+            try:
+                offset, damaged_at = broker.first_with(largest.timestamp, largest.offset, scan.start), scan.damaged_from
+            except CorruptRecords as error:
+                offset, damaged_at = None, error.position
+            words = f"a broker looks for {iso_time(largest.timestamp)} in segment {segment.base_offset} only, and"
+            if offset is None:
+                return self.lookup.miss(f"{words} comes to the damage at position {damaged_at} first")
+            if place is None or not place.spans(offset):
+                return self.lookup.miss(f"{words} answers with offset {offset}, in a batch that consumers cannot read")
         if place is None:
             return self.lookup.miss("the log has no records")
         if place.magic == 0:
@@ -422,15 +530,12 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             self.lookup.report([finding("max-timestamp-mismatch", where, message)])
         return self.lookup.miss(f"{words}, none of its records has it: a broker answers that there is no such record")
 
-    def _is_kept(self, segment: LookupSegment) -> bool:
-        """Whether a broker's start leaves the indexes of a closed segment as they are."""
-        end, offsets = segment.next_base_offset, self.bounds.offsets
-        return end is not None and not offsets.is_broker_running and offsets.keeps_indexes(end)
+    def _ends_below_start(self, segment: LookupSegment) -> bool:
+        return segment.next_base_offset is not None and segment.next_base_offset <= self.bounds.log_start_offset
 
     def _is_below_start(self, segment: LookupSegment) -> bool:
         """Whether the whole segment lies below the log start offset: a broker is about to delete it."""
-        end = segment.next_base_offset
-        if end is None or end > self.bounds.log_start_offset:
+        if not self._ends_below_start(segment):
             return False
         segment.step(f": it ends below the log start offset {self.bounds.log_start_offset}")
         return True
@@ -438,6 +543,9 @@ class _SearchedLog(msgspec.Struct, frozen=True):
     def _is_found(self, match: FoundRecord, past_high_watermark: bool) -> None:
         """Answer with a record that was found by time, unless a broker hides it."""
         offset, high_watermark = match.location.offset or 0, self.bounds.high_watermark
+        past_end = self._why_past_end(offset)
+        if past_end and not past_high_watermark:
+            return self.lookup.miss(f"a broker does not return offset {offset}, which is {past_end}", match)
         if not past_high_watermark and high_watermark is not None and offset >= high_watermark:
             return self.lookup.miss(
                 f"the record at offset {offset} is at or past the high watermark {high_watermark} of the checkpoint: a "

@@ -23,9 +23,8 @@ from format.io.source import FileSource, HeadersOnly
 from format.layout import MAX_RELATIVE_OFFSET, NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_chunk import BatchRange, Damage
+from format.log.batch_chunk import BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable
-from format.log.kafka_batch import decode_facts, magic_of
 from format.log.read_records import record_tables
 from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks, header_chunks
@@ -103,8 +102,7 @@ class LookupScan:
 
     Collects findings on the way in ``findings``. ``batch_count`` and ``end_offset`` (the offset after the last batch
     so far, None before the first) are its progress. The location's base offset is the segment's. ``damaged_from`` is
-    the position of the first damage, ``ends_at`` that of the first which a broker's search for an offset does not pass;
-    ``past`` is the first batch in the file that lies past the offset that is sought.
+    the position of the first damage.
     """
 
     def __init__(self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits, read_bytes: int) -> None:
@@ -120,13 +118,7 @@ class LookupScan:
         self.findings: list[Finding] = []
         self.repairable: list[tuple[tuple[int, int], Finding]] = []  # offsets behind a damaged header, and its finding
         self.damaged_from: int | None = None
-        self.ends_at: int | None = None
         self._damaged: list[range] = []  # positions
-        # Damage that a broker passes: its position, and the largest timestamp by its header.
-        self._passed: list[tuple[int, int]] = []
-        self.past: BatchByHeader | None = None
-        self.index_leads_to: int | None = None  # the position of an index entry that is wrong, and was not used
-        self._begins_at_entry = False  # whether a batch begins there
         self.batch_count = 0
         self.end_offset: int | None = None
         self._positions = np.empty(0, np.int64)
@@ -154,7 +146,9 @@ class LookupScan:
                 if chunk.damage is None:
                     position = int(chunk.headers.end_position[-1])
                 else:
-                    self._pass(chunk.damage)
+                    damage = chunk.damage
+                    self.damaged_from = damage.position if self.damaged_from is None else self.damaged_from
+                    self._damaged.append(range(damage.position, damage.position + damage.length))
                     found = tail_finding(self._log, chunk, self._unit)
                     self.findings += self._elsewhere.counted(found)
                     if chunk.damage.readable is not None:
@@ -168,39 +162,6 @@ class LookupScan:
                 if reads >= _SHORT_READS and is_dense and read_bytes < HEADER_CHUNK_BYTES:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False
                     break
-
-    def _pass(self, damage: Damage) -> None:
-        """Note where damage is. A broker passes it if the length there is right, and the magic not below 2."""
-        if self.damaged_from is None:
-            self.damaged_from = damage.position
-        self._damaged.append(range(damage.position, damage.position + damage.length))
-        head = self._log.read_at(damage.position, layout.RECORD_BATCH.size_bytes)
-        if len(head) == layout.RECORD_BATCH.size_bytes and magic_of(head) >= 2:
-            header = decode_facts(head, damage.position)
-            if header.size_bytes == damage.length:
-                self._passed.append((damage.position, header.max_timestamp))
-                return
-        if self.ends_at is None:
-            self.ends_at = damage.position
-
-    def ends_for_time(self, timestamp: int) -> int | None:
-        """The position of the first damage at which a broker's search for a time ends, None for none."""
-        ends = [position for position, largest in self._passed if largest >= timestamp]
-        return min(ends if self.ends_at is None else [*ends, self.ends_at], default=None)
-
-    def why_not_reached(self, position: int, *, uses_index: bool) -> str:
-        """Why a broker's search for the offset does not get to a batch at this position; empty where it does.
-
-        ``uses_index``: it goes by the offset index as it is, with wrong entries.
-        """
-        leads_to = self.index_leads_to
-        if uses_index and leads_to is not None and not (self._begins_at_entry and leads_to <= position):
-            return f"not where a wrong index entry leads a broker's search for it, position {leads_to}"
-        if self.ends_at is not None and self.ends_at < position:
-            return f"behind the damage at position {self.ends_at}, where a broker's search for it ends"
-        if self.past is not None and self.past.position < position:
-            return f"behind {self.past.words}, where a broker's search for it ends"
-        return ""
 
     def is_damaged_at(self, position: int) -> bool:
         """Whether a position that the scan has passed lies in damage."""
@@ -217,8 +178,6 @@ class LookupScan:
                 self.findings.append(self._order_finding(table, row, int(next_base_offsets[row])))
         self.batch_count += len(table)
         self._positions = table.position
-        if self.index_leads_to is not None:
-            self._begins_at_entry |= bool((table.position == self.index_leads_to).any())
         self.end_offset = table.last_offset_of(len(table) - 1) + 1
         return ScannedBatches(table, is_ordered)
 
@@ -259,8 +218,6 @@ class LookupScan:
         for batches in self:
             for row in np.flatnonzero(batches.table.last_offset >= offset).tolist():
                 place = batches.place(row)
-                if self.past is None and place.base_offset is not None and place.base_offset > offset:
-                    self.past = place
                 if not batches.is_ordered[row]:
                     if is_first and doubtful is None and place.spans(offset):
                         doubtful = place
@@ -553,10 +510,7 @@ class LookupSegment:
             size_bytes = OFFSET_INDEX_ENTRY.size_bytes
             where = self.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset)
         self.lookup.step("offset_index", where, floor.detail)
-        scan = self.scan(floor.position)
-        if entry is not None and entry.position != floor.position:
-            scan.index_leads_to = entry.position
-        return scan
+        return self.scan(floor.position)
 
     def scan_step(self, scan: LookupScan, goal: str, searched: SearchedBatch | None) -> None:
         """Add the step that scanned the log: up to the batch that was searched last, if the record is in it."""

@@ -23,7 +23,10 @@ from format.kernel.headers import HOP_STOPS, hop
 from format.layout import MESSAGE_V0, NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
 from format.log.batch_table import BATCH_COLUMN
+from format.node.offsets import PartitionOffsets
 from format.timestamps import iso_time
+from format.verbs.boot.one_log.batches import CorruptRecords
+from format.verbs.find.broker_search import BrokerSearch
 from format.verbs.find.lookup import FoundRecord
 from format.verbs.find.segment_lookup import (
     END_READ_BYTES,
@@ -109,15 +112,16 @@ class LargestTimestamp(msgspec.Struct, frozen=True):
 
 
 def largest_timestamp(
-    segment: LookupSegment, at_least: int | None = None, *, is_kept: bool = False
+    segment: LookupSegment, offsets: PartitionOffsets, at_least: int | None = None
 ) -> LargestTimestamp:
     """The segment's largest timestamp, equal to LogSegment.maxTimestampSoFar after a broker's start.
 
     The last time index entry has it when the segment was closed. Where the index is missing, still preallocated or
     contradicted by the log, the batch headers are read. With ``at_least``, an entry that reaches it is enough.
-    ``is_kept``: the segment is closed, and a broker's start leaves its index as it is.
+    Of an index that a broker's start builds again, it is not reported what is missing.
     """
     path = segment.segment.time_index
+    is_kept = not offsets.is_broker_running and offsets.keeps_indexes(segment.next_base_offset)
     if path is None:
         if is_kept and segment.segment.offset_index is not None and segment.log.size_bytes:
             message = "there is no .timeindex: a broker makes an empty one, and looks for no time past this segment"
@@ -134,7 +138,8 @@ def largest_timestamp(
         segment.report(_mismatch(segment.at(path), "the index ends in zeros, to a broker an entry of 1970-01-01"))
     if entry is None:
         largest = _scanned_largest(segment, "the time index has no entry")
-        if is_trimmed and largest.timestamp != NO_TIMESTAMP:
+        is_rebuilt = offsets.rebuilds_indexes(segment.next_base_offset)
+        if is_trimmed and largest.timestamp != NO_TIMESTAMP and not is_rebuilt:
             words = f"the index has no entry, but the segment's largest timestamp is {iso_time(largest.timestamp)}"
             segment.report(_mismatch(segment.at(path), words))
         return largest
@@ -261,7 +266,9 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     return last.position if last.position < segment.log.size_bytes else None
 
 
-def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int) -> tuple[FoundRecord | None, str]:
+def first_record_at(
+    segment: LookupSegment, broker: BrokerSearch, timestamp: int, starting_offset: int
+) -> tuple[FoundRecord | None, str]:
     """The first record with a timestamp and an offset at or past these (LogSegment.findOffsetByTimestamp).
 
     Also returns what a broker's search comes to first that cannot be read, in words; empty for nothing.
@@ -288,11 +295,19 @@ def first_record_at(segment: LookupSegment, timestamp: int, starting_offset: int
     segment.scan_step(scan, f"at or after {iso_time(timestamp)}", searched)
     if path is not None and entry is not None and trusted is None:
         _report_misled(segment, path, entry, found)
-    end = segment.log.size_bytes if found is None else found.location.position or 0
-    damaged_at = scan.ends_for_time(timestamp)
-    if damaged_at is not None and damaged_at < (unreadable.position if unreadable else end):
-        return found, f"the damage at position {damaged_at}"
-    return found, "" if unreadable is None else unreadable.words
+    if scan.damaged_from is None:
+        return found, "" if unreadable is None else unreadable.words
+    try:
+        offset = broker.first_at(timestamp, starting_offset, scan.start, found)
+    except CorruptRecords as error:
+        if unreadable is not None and unreadable.position == error.position:
+            return found, unreadable.words
+        return found, f"the damage at position {error.position}"
+    if offset == (None if found is None else found.location.offset):
+        return found, ""
+    if offset is None:
+        return found, f"the damage at position {scan.damaged_from}"
+    return found, f"the batch of offset {offset}, with which it answers,"
 
 
 def _places_at(scan: LookupScan, timestamp: int) -> Iterator[BatchByHeader]:

@@ -27,7 +27,8 @@ from format.verbs.boot.steps import BootTerms
 from format.verbs.dump_log.kafka_reader import read_records
 from format.verbs.dump_log.options import KafkaStops
 
-_WINDOW_BYTES = 64 * 1024
+_LEAST_WINDOW_BYTES = 512
+_MOST_WINDOW_BYTES = 64 * 1024
 _INDEX_ENTRY_BYTES = layout.OFFSET_INDEX_ENTRY.size_bytes
 
 
@@ -52,18 +53,21 @@ class CorruptRecords(Exception):
 
 
 class _Window:
-    """Serves small neighbouring reads of one source from larger ones."""
+    """Serves small neighbouring reads of one source from larger ones: each twice as large as one right before it."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._start = 0
         self._bytes = b""
+        self._window_bytes = _LEAST_WINDOW_BYTES
 
     def read(self, position: int, length: int) -> bytes:
         at = position - self._start
         if at < 0 or at + length > len(self._bytes):
+            is_next = 0 <= at <= len(self._bytes)
+            self._window_bytes = min(2 * self._window_bytes, _MOST_WINDOW_BYTES) if is_next else _LEAST_WINDOW_BYTES
             self._start, at = position, 0
-            self._bytes = self._source.read_at(position, max(length, _WINDOW_BYTES))
+            self._bytes = self._source.read_at(position, max(length, self._window_bytes))
         return self._bytes[at : at + length]
 
 

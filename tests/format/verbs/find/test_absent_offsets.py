@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+from format.findings import Finding
 from format.verbs.find.find import find_offset, partition_to_search
+from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper, write_segment
-from tests.format.verbs.find.lookups import by_max, by_offset, by_time, write_checkpoint, write_indexed
+from tests.format.verbs.find.lookups import batch_of, by_max, by_offset, by_time, write_checkpoint, write_indexed
 
 
 def test_an_offset_in_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -114,8 +116,75 @@ def test_an_offset_behind_damage_that_ends_the_search_of_a_broker(tmp_path: Path
     match = by_offset(tmp_path / "t-0", 7).match
     assert (match.location.offset, match.visibility) == (7, "damaged")
     assert match.note == f"behind the damage at position {len(sound[0])}, where a broker's search for it ends"
-    assert by_offset(tmp_path / "t-0", 1).match.visibility == "visible"
+    assert by_offset(tmp_path / "t-0", 0).match.visibility == "visible"
     assert by_offset(tmp_path / "u-0", 7).match.visibility == "visible"
+
+
+def test_an_offset_in_the_batch_before_damage(tmp_path: Path) -> None:
+    """4.1.1 and 4.3.1 read the damaged header, too, unless the offset is the batch's first; 4.0.0 and 3.9.1 do not."""
+    sound = [batch(number * 3) for number in range(6)]
+    write_segment(tmp_path / "t-0", 0, [sound[0], bytes(len(sound[1])), *sound[2:]])
+    assert by_offset(tmp_path / "t-0", 0).match.visibility == "visible"
+    for offset in (1, 2):
+        match = by_offset(tmp_path / "t-0", offset).match
+        assert (match.location.offset, match.visibility) == (offset, "damaged")
+        assert match.note == (
+            f"right before the damage at position {len(sound[0])}, which a broker's search for it reads, too, from 4.1 "
+            "on: earlier releases return it"
+        )
+
+
+def test_an_offset_behind_a_batch_with_a_wrong_last_offset(tmp_path: Path) -> None:
+    """3.9.1 and 4.0.0 take that batch for the one with the offset; 4.1.1 and 4.3.1 go by the first offsets."""
+    sound = [batch(number * 3) for number in range(4)]
+    damaged = bytearray(sound[1])
+    damaged[25] = 1
+    write_segment(tmp_path / "t-0", 0, [sound[0], bytes(damaged), *sound[2:]])
+    match = by_offset(tmp_path / "t-0", 7).match
+    assert match.visibility == "damaged"
+    assert match.note.endswith("to 261, where a broker's search for it ends, up to 4.0: later releases return it")
+    assert by_offset(tmp_path / "t-0", 1).match.visibility == "visible"
+
+
+def test_times_in_an_active_segment_whose_time_index_is_cut(tmp_path: Path) -> None:
+    """After a clean stop the index of the active segment stays, too: 4.3.1 looked no further, or in the one before."""
+    write_indexed(tmp_path / "t-0", 0, [batch(0)])
+    index = write_indexed(tmp_path / "t-0", 3, [batch(3), batch(6)], interval_bytes=1).with_suffix(".timeindex")
+    content = index.read_bytes()
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 4).codes == []
+    for left, codes in ((content, []), (content[:2], ["time-index-mismatch"]), (content[:-12] + bytes(12), ["time-"])):
+        index.write_bytes(left)
+        (tmp_path / ".kafka_cleanshutdown").touch()
+        assert by_max(tmp_path / "t-0").offset == 8
+        assert [each[: len(code)] for each, code in zip(by_max(tmp_path / "t-0").codes, codes, strict=True)] == codes
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+
+
+def test_an_offset_between_batches_that_leads_to_damage(tmp_path: Path) -> None:
+    """Consumers get the next batch, here one with a wrong CRC: it is not only compacted."""
+    damaged = bytearray(batch(9))
+    damaged[-1] ^= 1
+    write_segment(tmp_path / "t-0", 0, [batch(0), bytes(damaged), batch(12)])
+    lookup = by_offset(tmp_path / "t-0", 5)
+    assert lookup.found.visibility == "damaged"
+    assert lookup.reason == (
+        "offset 5 is not in the log, and the batch of the next record has a wrong CRC; the next record is at offset 9"
+    )
+    damaged = bytearray(batch(9))
+    damaged[26] = 3  # its last offset delta
+    emptied = batch_of([(3, 0)], base_offset=3, last_offset=8)
+    write_segment(tmp_path / "v-0", 0, [batch(0), emptied, bytes(damaged), batch(12)])
+    lookup = by_offset(tmp_path / "v-0", 5)
+    assert lookup.found.visibility == "damaged"
+    assert "with offsets 9 to 12, which a broker returns, cannot be read; the next record is at" in lookup.reason
+    index = write_indexed(tmp_path / "u-0", 0, [batch(0), batch(9), batch(12)]).with_suffix(".index")
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert by_offset(tmp_path / "u-0", 5).found.visibility == "compacted"
+    index.write_bytes(struct.pack(">ii", 4, 2 * len(batch(0))))
+    lookup = by_offset(tmp_path / "u-0", 5)
+    assert lookup.found.visibility == "damaged"
+    assert "the next record is not where a wrong index entry leads a broker's search for it, position " in lookup.reason
+    assert lookup.reason.endswith("; the next record is at offset 9")
 
 
 def test_an_offset_behind_a_batch_out_of_order(tmp_path: Path) -> None:
@@ -173,7 +242,7 @@ def test_the_largest_timestamp_behind_damage(tmp_path: Path) -> None:
     magic = bytearray(sound[3])
     magic[16] = 77
     log.write_bytes(b"".join(sound[:3]) + magic)
-    assert by_max(tmp_path / "t-0").reason == lookup.reason
+    assert by_max(tmp_path / "t-0").reason.endswith("answers with offset 11, in a batch that consumers cannot read")
 
 
 def test_an_offset_that_a_wrong_index_entry_hides(tmp_path: Path) -> None:
@@ -191,3 +260,32 @@ def test_an_offset_that_a_wrong_index_entry_hides(tmp_path: Path) -> None:
     assert by_offset(tmp_path / "t-0", 16).match.visibility == "visible"
     log.with_suffix(".index").write_bytes(struct.pack(">ii", 5, 2 * len(sound[0]) + 7))
     assert by_offset(tmp_path / "t-0", 16).match.visibility == "damaged"
+
+
+def test_the_log_end_that_a_wrong_last_index_entry_gives(tmp_path: Path) -> None:
+    """After a clean stop, 4.3.1 took offset 0 for the log end and served nothing."""
+    sound = [batch(number * 3) for number in range(6)]
+    index = write_indexed(tmp_path / "t-0", 0, sound).with_suffix(".index")
+    index.write_bytes(struct.pack(">ii", 17, 6 * len(sound[0])))
+    assert by_offset(tmp_path / "t-0", 4).match.visibility == "visible"
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    match = by_offset(tmp_path / "t-0", 4).match
+    assert match.visibility == "damaged"
+    assert match.note == "past offset 0, which a broker takes for the log end, misled by the last entry of the .index"
+    assert by_time(tmp_path / "t-0", BASE_TIMESTAMP).reason.startswith("a broker does not return offset 0, which is pa")
+    assert by_max(tmp_path / "t-0").offset is None
+    assert by_max(tmp_path / "t-0", past_high_watermark=True).offset == 17
+    index.write_bytes(struct.pack(">ii", 17, 5 * len(sound[0])))
+    assert by_offset(tmp_path / "t-0", 4).match.visibility == "visible"
+
+
+def test_an_empty_time_index_that_a_start_builds_again(tmp_path: Path) -> None:
+    """Of a segment past the recovery point, after a crash; else it stays empty."""
+    index = write_indexed(tmp_path / "t-0", 0, [batch(0)]).with_suffix(".timeindex")
+    write_indexed(tmp_path / "t-0", 3, [batch(3)])
+    index.write_bytes(b"")
+    for recovery_point, codes in ((2, []), (3, ["time-index-mismatch"])):
+        write_checkpoint(tmp_path, "recovery-point-offset-checkpoint", "t", 0, recovery_point)
+        assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1).codes == codes
+        found = [each for each in verify(tmp_path / "t-0") if isinstance(each, Finding)]
+        assert [each.code for each in found if each.code == "time-index-mismatch"] == codes

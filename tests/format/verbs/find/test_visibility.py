@@ -151,8 +151,8 @@ def test_a_snapshot_saves_reading(tmp_path: Path) -> None:
 
 def test_what_a_snapshot_settles_is_not_read_for(tmp_path: Path) -> None:
     directory = tmp_path / "payments-0"
-    write_segment(directory, 0, [batch(0), batch(2), data(4, 7)])
-    write_segment(directory, 6, [batch(6), marker(8, 7, commit=True), data(9, 7)])
+    write_segment(directory, 0, [batch(0, [b"a", b"b"]), batch(2, [b"a", b"b"]), data(4, 7)])
+    write_segment(directory, 6, [batch(6, [b"a", b"b"]), marker(8, 7, commit=True), data(9, 7)])
     opened = tuple(np.array([value]) for value in (7, 0, -1, 4, 1, 1_700_000_000_000, -1, 4))
     (directory / f"{6:020d}.snapshot").write_bytes(producer_snapshot.write(opened))
     before, behind, after = (matched(directory, offset) for offset in (2, 4, 6))
