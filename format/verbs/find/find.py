@@ -246,8 +246,11 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             misplaced = (self._misplaced(each, offset) for each in reversed(earlier))
             found = replace(found, lost=next(filter(None, misplaced), None))
         if match is None or match.location.offset != offset:
-            reason, visibility = found.why_absent(offset)
-            self._is_absent(offset, reason, Visibility.BELOW_LOG_START if is_below else visibility, match)
+            reason, absent_as = found.why_absent(offset)
+            unread = [each.is_incomplete for each in self.lookup.findings]
+            is_unread = absent_as is Visibility.DAMAGED and bool(unread) and all(unread)  # a later release may read it
+            known = None if is_unread else absent_as
+            self._is_absent(offset, reason, Visibility.BELOW_LOG_START if is_below else known, match)
         elif is_below:
             self.lookup.miss(f"{below_start}; its record is still in the file", match)
             self.lookup.answer = replace(match, visibility=Visibility.BELOW_LOG_START)

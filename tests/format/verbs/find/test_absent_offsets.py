@@ -6,6 +6,7 @@ import struct
 from pathlib import Path
 
 from format.findings import Finding
+from format.log.encode_batches import reseal
 from format.verbs.find.find import find_offset, partition_to_search
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper, write_segment
@@ -30,6 +31,17 @@ def test_an_offset_of_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
     lookup = by_offset(tmp_path / "t-0", 3)
     assert lookup.codes == ["batch-crc-mismatch"]
     assert "offsets 3 to 4 should hold offset 3 and cannot be read" in lookup.reason
+
+
+def test_an_offset_in_a_batch_of_an_unknown_codec_is_not_said_to_be_damaged(tmp_path: Path) -> None:
+    """A later release may read it."""
+    unknown = bytearray(batch(3))
+    unknown[22] = 5  # the low byte of the attributes
+    write_segment(tmp_path / "t-0", 0, [batch(0), reseal(bytes(unknown)), batch(6)])
+    found = find_offset(partition_to_search(tmp_path / "t-0"), 4)
+    assert [each.code for each in found.findings] == ["codec-unknown"]
+    assert found.answer is not None
+    assert found.answer.visibility is None
 
 
 def test_an_offset_of_a_compressed_message_with_a_wrong_crc(tmp_path: Path) -> None:
