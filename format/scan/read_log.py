@@ -52,8 +52,8 @@ def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     cannot = "cannot" if damage.readable is None else "cannot otherwise"
     message = f"{damage.reason}; "
     if damage.readable is not None:
-        kept = offset_range(*damage.readable)
-        message += f"{kept} can be read at position {damage.position}, and 'kafkalog salvage --repair' keeps them; "
+        kept = f"{offset_range(*damage.readable)} can be read at position {damage.position}"
+        message += f"{kept}, and 'kafkalog salvage --repair' keeps the batch; "
     if damage.next_base_offset is not None:
         message += f"{size} {cannot} be read, the next intact batch starts at offset {damage.next_base_offset}"
     elif damage.reaches_end:

@@ -196,7 +196,7 @@ def _readable_words(repair: Repair) -> str:
     """What can be read of a batch that is not kept."""
     offsets = range_words(repair.first_offset, repair.last_offset)
     can_be = "reconstructed" if isinstance(repair, FlippedBit) else "read"
-    return f"{offsets} can be {can_be} at position {repair.position}, and --repair keeps them: {repair.words}"
+    return f"{offsets} can be {can_be} at position {repair.position}, and --repair keeps the batch: {repair.words}"
 
 
 def _repair_finding(repair: Repair, log: Location) -> Finding:

@@ -86,7 +86,7 @@ def test_without_the_option_it_is_not_called_lost(tmp_path: Path, field: str, va
     first, last = 3 * number, 3 * number + 2
     assert loss.lost_offsets == (first, last)  # they are not in the output
     assert "lost" not in loss.message
-    assert f"offsets {first} to {last} can be read at position {position}, and --repair keeps them" in loss.message
+    assert f"offsets {first} to {last} can be read at position {position}, and --repair keeps the batch" in loss.message
     seen = [each for each in verify(path) if each.severity > 1]
     assert [each.lost_offsets for each in seen] == [None]
     assert "lost" not in seen[0].message
