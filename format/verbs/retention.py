@@ -576,6 +576,8 @@ class Retention(msgspec.Struct):
             topics = counted(self.context.unknown_topic_count, "topic")
             first = f"With Kafka's defaults for {topics} whose configs are not known: {first[:1].lower()}{first[1:]}"
         first = f"{self._future_words()}{first}"
+        if not left:
+            return f"{first}."
         if not times:
             return f"{first}, and retention.ms deletes none of them later."
         return f"{first}, and retention.ms deletes the next at {iso_time(min(times))}."

@@ -153,6 +153,9 @@ def test_without_a_metadata_log_it_judges_by_defaults_and_says_so(
     assert "With Kafka's defaults for 14 topics whose configs are not known" in run.stderr
     policies = {row["topic"]: row["cleanup_policy"] for row in run.rows("segment_retention")}
     assert (policies["users"], policies["__consumer_offsets"], policies["orders"]) == ("compact", "compact", "delete")
+    assert ", and retention.ms deletes none of them later." in run.stderr
+    nothing_left = kafkalog("--at", "2027-12-01", data_dir / "kafka-0.8-to-2.8" / "data").check(0).stderr
+    assert "deletes 2 segments of 275,408 bytes; 0 segments stay.\n" in nothing_left
 
 
 def test_a_timestamp_in_the_future_is_said_first(kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
