@@ -64,7 +64,7 @@ class FoundRecord(msgspec.Struct, frozen=True):
     ``timestamp`` is in ms, None in message format 0; ``leader_epoch`` is None in formats without one. ``note`` is a
     remark about the offset. ``file_written_at`` (ms) is the modification time of the log. ``visibility_bytes_read``
     counts the bytes after the newest producer snapshot that were read for the visibility. Where that would be too many,
-    ``visibility_bytes_needed`` is their number. ``unsure`` is why it is not known whether the record is replicated,
+    ``visibility_bytes_needed`` is their number. ``unsure`` are the conditions under which the record is served,
     ``hidden`` why a broker's search for the offset does not get to the record.
     """
 

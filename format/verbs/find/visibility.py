@@ -50,6 +50,12 @@ class Bounds(msgspec.Struct, frozen=True):
     replicated_end: int | None
     offsets: PartitionOffsets
 
+    def recovery_words(self, segment_end: int | None) -> str:
+        """That a start recovers a segment that ends before an offset, None for the last one; empty where not."""
+        if not self.offsets.rebuilds_indexes(segment_end):
+            return ""
+        return "no clean stop is marked here, so that a start cuts this segment at its first damage (kafkalog boot)"
+
     def unsure_words(self, offset: int) -> str:
         """Why it is not known whether this offset is below the high watermark; empty where it is known."""
         if self.high_watermark is not None or (self.replicated_end is not None and offset < self.replicated_end):
@@ -199,11 +205,21 @@ def diagnosed(
     return replace(
         match,
         visibility=visibility,
-        unsure=bounds.unsure_words(offset),
+        unsure=_unsure(partition, bounds, match, offset),
         transaction_state=state,
         note=note,
         visibility_bytes_read=stability.bytes_read,
     )
+
+
+def _unsure(partition: Partition, bounds: Bounds, match: FoundRecord, offset: int) -> str:
+    """The conditions under which a record that is not damaged is served; empty for none."""
+    own = (each for each in partition.segments if each.base_offset == match.location.base_offset)
+    end = next((partition.next_base_offset(each) for each in own), 0)
+    replicated, kept = bounds.unsure_words(offset), bounds.recovery_words(end)
+    parts = [f"if it is replicated: {replicated}"] if replicated else []
+    parts += [f"if a start keeps it: {kept}"] if kept else []
+    return ", and ".join(parts)
 
 
 def _visibility(
@@ -280,7 +296,7 @@ def visibility_sentence(match: FoundRecord, name: str, assignment: Assignment, n
     is_leader = assignment.is_leader(node_id)
     if match.visibility is not Visibility.VISIBLE:
         return f"{subject} {match.note}{'' if is_leader else f'. {standing(name, assignment, node_id)}'}"
-    unsure = f", if it is replicated: {match.unsure}" if match.unsure else ""
+    unsure = f", {match.unsure}" if match.unsure else ""
     if is_leader:
         leads = f"while node {node_id} leads {name}, as it does by {assignment.source}"
         return f"{subject} visible to every consumer {leads}{unsure}"

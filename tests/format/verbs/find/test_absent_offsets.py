@@ -301,3 +301,17 @@ def test_an_empty_time_index_that_a_start_builds_again(tmp_path: Path) -> None:
         assert by_time(tmp_path / "t-0", BASE_TIMESTAMP + 1).codes == codes
         found = [each for each in verify(tmp_path / "t-0") if isinstance(each, Finding)]
         assert [each.code for each in found if each.code == "time-index-mismatch"] == codes
+
+
+def test_an_offset_in_a_segment_that_a_start_recovers(tmp_path: Path) -> None:
+    """It is there, and damage before it, which a look-up does not see, may cost it at the next start."""
+    for first in (0, 10, 20):
+        write_indexed(tmp_path / "topic-0", first, [batch(first)])
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 23)
+    assert by_offset(tmp_path / "topic-0", 21).match.unsure == ""  # nothing is known of a stop
+    write_checkpoint(tmp_path, "recovery-point-offset-checkpoint", "topic", 0, 10)
+    assert by_offset(tmp_path / "topic-0", 1).match.unsure == ""
+    words = "if a start keeps it: no clean stop is marked here, so that a start cuts this segment at its first damage"
+    assert by_offset(tmp_path / "topic-0", 21).match.unsure.startswith(words)
+    (tmp_path / ".kafka_cleanshutdown").touch()
+    assert by_offset(tmp_path / "topic-0", 21).match.unsure == ""

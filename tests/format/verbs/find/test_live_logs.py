@@ -57,7 +57,9 @@ def test_a_broker_that_starts_as_the_only_replica_in_sync_serves_what_is_past_th
     assert reason.endswith("at once if no other replica is in sync")
 
 
-@pytest.mark.parametrize(("offset", "unsure"), [(22, ""), (23, "the checkpoint has high watermark 23")])
+@pytest.mark.parametrize(
+    ("offset", "unsure"), [(22, ""), (23, "if it is replicated: the checkpoint has high watermark 23")]
+)
 def test_who_can_see_an_offset_past_the_checkpoint(tmp_path: Path, offset: int, unsure: str) -> None:
     partition = three_segments(tmp_path)
     write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 23)

@@ -52,7 +52,7 @@ def test_every_consumer_needs_the_leader(
 
 
 def test_every_consumer_needs_a_high_watermark() -> None:
-    unsure = replace(VISIBLE, unsure="no high watermark is here")
+    unsure = replace(VISIBLE, unsure="if it is replicated: no high watermark is here")
     for node_id in (1, 2):
         words = visibility_sentence(unsure, "orders-0", LED, node_id)
         assert ", if it is replicated: no high watermark is here" in words
