@@ -377,12 +377,16 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         message = f"a broker, which goes by the indexes, answers a look-up of {sought} with {what}"
         self.lookup.report([finding("time-index-mismatch", where, message)])
 
+    def _broker_searches(self) -> Iterator[tuple[LookupSegment, BrokerSearch]]:
+        """The segments that do not end below the log start offset; each is closed before the next one."""
+        for segment in self.segments:
+            if not self._ends_below_start(segment):
+                yield segment, BrokerSearch(segment, self.bounds.offsets)
+                segment.close()
+
     def _answer_of_broker(self, timestamp: int) -> tuple[LookupSegment, int | None] | None:
         """The segment in which a broker looks for a time, and its answer; None for indexes that a start builds."""
-        for segment in self.segments:
-            if self._ends_below_start(segment):
-                continue
-            broker = BrokerSearch(segment, self.bounds.offsets)
+        for segment, broker in self._broker_searches():
             if broker.index is None:
                 return None
             largest, _ = broker.time_floor()
@@ -390,22 +394,17 @@ class _SearchedLog(msgspec.Struct, frozen=True):
                 known = self.lookup.match
                 known = known if known is not None and known.location.base_offset == segment.base_offset else None
                 return segment, broker.first_at(timestamp, self.bounds.log_start_offset, 0, known)
-            segment.close()
         return (self.segments[-1], None) if self.segments else None
 
     def _largest_of_broker(self) -> tuple[LookupSegment, int | None] | None:
         """The segment whose time index has the largest timestamp, and a broker's answer for it; as for a time."""
         best: tuple[LookupSegment, BrokerSearch, tuple[int, int]] | None = None
-        for segment in self.segments:
-            if self._ends_below_start(segment):
-                continue
-            broker = BrokerSearch(segment, self.bounds.offsets)
+        for segment, broker in self._broker_searches():
             if broker.index is None:
                 return None
             largest = broker.time_floor()
             if best is None or largest[0] > best[2][0]:
                 best = segment, broker, largest
-            segment.close()
         if best is None:
             return None
         segment, broker, largest = best
