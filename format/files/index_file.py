@@ -114,6 +114,8 @@ def columns_of(content: bytes, layout: Layout) -> tuple[NDArray[np.int64], ...]:
 def _problems_of_slots(layout: Layout, columns: tuple[NDArray[np.int64], ...], base_offset: int) -> tuple[Problem, ...]:
     """Entries rise; only the offsets of a time index may be equal."""
     first, second = columns
+    if not len(first):  # as many offset indexes of small segments
+        return ()
     words = [name.removeprefix("relative_") for name in layout.names]
     is_zero = (first == 0) & (second == 0)
     if may_begin_with_zeros(layout):
