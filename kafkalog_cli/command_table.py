@@ -195,6 +195,9 @@ def made_command(name: str, function: Callable[..., Any], kind: Any, examples: S
     else:
         app.command(name=name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
     command: Any = get_command(app)
+    for each in command.params:
+        if each.name == "fail_on_words":
+            each.help = import_module("kafkalog_cli.options.output").fail_on_help(name)
     command.examples = tuple(examples)
     return command
 

@@ -11,7 +11,7 @@ import typer
 from format.findings import Severity
 from format.io.session import Session
 from kafkalog_cli.options.groups import LAST, option
-from kafkalog_cli.options.parsers import completion_of, one_of, parse_columns, parse_count, shown
+from kafkalog_cli.options.parsers import one_of, parse_columns, parse_count, shown
 from kafkalog_cli.render.formats import FORMATS
 
 Format = Annotated[
@@ -121,6 +121,9 @@ class FailCondition(msgspec.Struct, frozen=True):
         """Whether a row of the type meets it."""
         return (self.number_of(row) or 0) > self.least
 
+    def is_known_to(self, command: str) -> bool:
+        return command == self.command or (command == "doctor" and self.diagnosis != "")
+
 
 def _has_unknown_lag(row: _Values) -> bool:
     return bool(row["partitions_without_lag"])
@@ -170,11 +173,26 @@ def parse_fail_on(words: list[str]) -> tuple[Severity | None, tuple[FailConditio
 
 def _check_fail_on(context: typer.Context, words: list[str] | None) -> list[str] | None:
     """The values of --fail-on. Raises a usage error for a condition that this command cannot know."""
-    command = context.info_name
+    command = str(context.info_name)
     for each in parse_fail_on(words or [])[1]:
-        if command != each.command and not (command == "doctor" and each.diagnosis):
+        if not each.is_known_to(command):
             raise typer.BadParameter(f"{command} does not know {each.what}: kafkalog {each.command} does")
     return words
+
+
+def _complete_fail_on(context: typer.Context, incomplete: str) -> list[str]:
+    """The severities, and the conditions that the command knows."""
+    known = [each.name for each in FAIL_CONDITIONS if each.is_known_to(str(context.info_name))]
+    return [name for name in (*_LABELS, *known) if name.startswith(incomplete)]
+
+
+def fail_on_help(command: str) -> str:
+    """The help of --fail-on, with the conditions that a command knows."""
+    words = "Exit with status 1 for findings of at least this severity"
+    known = [each.name + each.takes_number * ":N" for each in FAIL_CONDITIONS if each.is_known_to(command)]
+    if not known:
+        return f"{words}."
+    return f"{words}, or for conditions: {', '.join(known)}. May be repeated, or a list with commas."
 
 
 class Judging(msgspec.Struct, frozen=True):
@@ -183,13 +201,11 @@ class Judging(msgspec.Struct, frozen=True):
     fail_on_words: Annotated[
         list[str] | None,
         option(
-            "Exit with status 1 for findings of at least this severity, and for conditions: hanging (txns), "
-            "out-of-range and lag:N (groups), misplaced (verify), diverged (diff). May be repeated, or a list with "
-            "commas.",
+            fail_on_help(""),  # of a command that knows conditions: see made_command
             "--fail-on",
             metavar="|".join(_LABELS),
             callback=_check_fail_on,
-            autocompletion=completion_of((*_LABELS, *_CONDITIONS)),
+            autocompletion=_complete_fail_on,
             show_default=DEFAULT_SEVERITY.label,
         ),
     ] = None

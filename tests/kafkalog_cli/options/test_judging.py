@@ -73,6 +73,21 @@ def test_every_command_with_the_option_is_here():
     assert with_option == {name.split()[0] for name in RUNS} | {"dump-log"}
 
 
+def test_help_names_only_the_conditions_that_a_command_knows():
+    app = get_command(program.app)
+    helps = {
+        entry.name: each.help
+        for entry in COMMANDS
+        for each in app.get_command(None, entry.name).params
+        if "--fail-on" in each.opts
+    }
+    named = {name: {each.name for each in options.FAIL_CONDITIONS if each.name in help} for name, help in helps.items()}
+    assert {name: words for name, words in named.items() if words} == {
+        "txns": {"hanging"}, "groups": {"out-of-range", "lag"}, "verify": {"misplaced"}, "diff": {"diverged"},
+        "doctor": {"hanging", "out-of-range", "diverged"},
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("command", RUNS)
 def test_every_command_judges_by_the_severity_that_was_given(command, data_dir, tmp_path, monkeypatch):
     """INFO is not the default, and is 0: a command takes it neither for another nor for nothing given."""
