@@ -183,23 +183,37 @@ def load_command(entry: CommandEntry) -> Any:
     module = import_module(entry.module)
     function = getattr(module, entry.function_name)
     kind: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
-    return made_command(entry.name, as_command(function), kind, getattr(module, "EXAMPLES", ()))
+    return made_command(entry, as_command(function), kind, getattr(module, "EXAMPLES", ()))
 
 
-def made_command(name: str, function: Callable[..., Any], kind: Any, examples: Sequence[tuple[str, str]]) -> Any:
-    """The command that typer makes of a function with one parameter for each option."""
+def made_command(
+    entry: CommandEntry, function: Callable[..., Any], kind: Any, examples: Sequence[tuple[str, str]]
+) -> Any:
+    """The command that typer makes of a function with one parameter for each option.
+
+    The helps of ``paths`` and --fail-on say what this command takes.
+    """
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     if issubclass(kind, LazyGroup):
         app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(function)
-        app.info.name = name
+        app.info.name = entry.name
     else:
-        app.command(name=name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
+        app.command(name=entry.name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
     command: Any = get_command(app)
     for each in command.params:
-        if each.name == "fail_on_words":
-            each.help = import_module("kafkalog_cli.options.output").fail_on_help(name)
+        if each.name == "paths" and not each.help:
+            each.help = _paths_help(entry)
+        elif each.name == "fail_on_words":
+            each.help = import_module("kafkalog_cli.options.output").fail_on_help(entry.name)
     command.examples = tuple(examples)
     return command
+
+
+def _paths_help(entry: CommandEntry) -> str:
+    kinds = ["A log directory", "a partition directory (TOPIC-PARTITION)"]
+    kinds += [_OTHER_PATHS[entry.name]] if entry.name in _OTHER_PATHS else []
+    kinds += ["a bundle"] if entry.reads_bundles else []
+    return f"{', '.join(kinds[:-1])} or {kinds[-1]}; also an address, such as s3://bucket/node-1."
 
 
 def _write_examples(examples: Sequence[tuple[str, str]], formatter: Any) -> None:
@@ -334,6 +348,12 @@ _ON_SPARK = {
 _READ_BUNDLES = {
     "ls", "find", "doctor", "txns", "producers", "metadata", "quorum", "groups", "compaction", "retention", "verify",
     "boot", "diff", "report",
+}  # fmt: skip
+#: The files that commands take besides directories.
+_OTHER_PATHS = {
+    "ls": "a file of a segment", "txns": "a .log file", "producers": "a .log file", "extract": "a .log file",
+    "verify": "one file of any kind", "groups": "a log of __consumer_offsets",
+    "metadata": "a log or a snapshot of __cluster_metadata-0", "quorum": "a log or a snapshot of __cluster_metadata-0",
 }  # fmt: skip
 COMMANDS = tuple(
     CommandEntry(name, words, panel, is_scan=name in _ON_SPARK, reads_bundles=name in _READ_BUNDLES)

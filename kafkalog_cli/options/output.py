@@ -201,7 +201,7 @@ class Judging(msgspec.Struct, frozen=True):
     fail_on_words: Annotated[
         list[str] | None,
         option(
-            fail_on_help(""),  # of a command that knows conditions: see made_command
+            fail_on_help(""),  # see made_command
             "--fail-on",
             metavar="|".join(_LABELS),
             callback=_check_fail_on,

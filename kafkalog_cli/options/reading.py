@@ -140,13 +140,8 @@ def existing_paths(help: str, metavar: str = "PATH...") -> Any:
     return typer.Argument(metavar=metavar, help=help, callback=check_paths, show_default=False)
 
 
-Paths = Annotated[
-    list[str],
-    existing_paths(
-        "A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind; also an address, such as "
-        "s3://bucket/node-1."
-    ),
-]
+#: The paths of a command, whose help says what it takes: see ``made_command``.
+Paths = Annotated[list[str], existing_paths("")]
 
 
 def parse_place(text: str) -> RecordPlace:

@@ -38,7 +38,7 @@ def load_scan(entry: CommandEntry) -> Any:
     command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
     left_out = _LEFT_OUT & option_names(verb)
-    command = made_command(entry.name, as_command(verb, left_out), command_class, examples)
+    command = made_command(entry, as_command(verb, left_out), command_class, examples)
     names = {f"--{each.replace('_', '-')}" for each in left_out} | ({"-f"} if "follow" in left_out else set())
     command.refused = {name: words for name, words in _REFUSED.items() if name in names}
     return command

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import typer
+from typer.main import get_command
 
 from format.node.log_dir import Kind
-from kafkalog_cli.main import app
+from kafkalog_cli.command_table import COMMANDS
+from kafkalog_cli.main import app, main
 from kafkalog_cli.options import reading as options
 
 #: Of a command that reads bundles.
@@ -39,3 +41,35 @@ def test_an_empty_path_is_not_the_current_directory() -> None:
     """As of a variable of a shell that is not set."""
     with pytest.raises(typer.BadParameter, match=r"a path is empty; the current directory is '\.'"):
         options.check_paths(CONTEXT, [""])
+
+
+#: Files of each kind that a help may name, those of them of any topic, and the words that commands need besides a path.
+_FILES = {
+    "a .log file": "sensor-0/00000000000000000000.log",
+    "a log of __consumer_offsets": "__consumer_offsets-1/00000000000000000000.log",
+    "a log or a snapshot of __cluster_metadata-0": "__cluster_metadata-0/00000000000000000000.log",
+    "a file of a segment": "sensor-0/00000000000000000000.timeindex",
+    "one file of any kind": "replication-offset-checkpoint",
+}
+_OF_ANY_TOPIC = ("a .log file", "a file of a segment")
+_MORE_WORDS = {
+    "extract": ("--output", "{}"),
+    "report": ("--output", "{}.html"),
+    "bundle": ("--no-report", "--output", "{}.tar.zst"),
+}
+_WITH_PATHS = [
+    entry.name for entry in COMMANDS
+    for each in get_command(app).get_command(None, entry.name).params
+    if each.name == "paths" and each.help.startswith("A log directory")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _WITH_PATHS)
+def test_help_names_the_kinds_of_files_that_a_command_takes(name, data_dir, tmp_path, capsys) -> None:
+    [paths] = [each for each in get_command(app).get_command(None, name).params if each.name == "paths"]
+    more = [word.format(tmp_path / "out") for word in _MORE_WORDS.get(name, ())]
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    for kind, file in _FILES.items():
+        is_named = kind in paths.help or "one file of any kind" in paths.help
+        is_named |= any(each in paths.help for each in _OF_ANY_TOPIC) and file.endswith(".log")
+        assert (main([name, str(node / file), *more, "-q"]) != 2) == is_named, kind
