@@ -191,7 +191,7 @@ def made_command(
 ) -> Any:
     """The command that typer makes of a function with one parameter for each option.
 
-    The helps of ``paths`` and --fail-on say what this command takes.
+    The helps of some options that many commands share are completed: they say what this command takes.
     """
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     if issubclass(kind, LazyGroup):
@@ -203,6 +203,11 @@ def made_command(
     for each in command.params:
         if each.name == "paths" and not each.help:
             each.help = _paths_help(entry)
+        elif each.name == "sources":
+            more = _MORE_SOURCES.get(entry.name, "")
+            each.help = f"A log directory, or partition directories (TOPIC-PARTITION){more}. Never written to."
+        elif each.name == "value_as":
+            each.show_default = _VALUES_AS.get(entry.name, "raw; auto on a terminal where schemas are found")
         elif each.name == "fail_on_words":
             each.help = import_module("kafkalog_cli.options.output").fail_on_help(entry.name)
     command.examples = tuple(examples)
@@ -355,6 +360,14 @@ _OTHER_PATHS = {
     "verify": "one file of any kind", "groups": "a log of __consumer_offsets",
     "metadata": "a log or a snapshot of __cluster_metadata-0", "quorum": "a log or a snapshot of __cluster_metadata-0",
 }  # fmt: skip
+#: What writing commands take besides.
+_MORE_SOURCES = {
+    "salvage": " or .log files; with --merge, several log directories",
+    "redact": " or .log files",
+    "recompress": "; with --estimate, several log directories",
+}
+#: What values are decoded as, where it does not depend on the terminal.
+_VALUES_AS = {"extract": "raw", "sql": "auto", "verify": "auto", "redact": "auto"}
 COMMANDS = tuple(
     CommandEntry(name, words, panel, is_scan=name in _ON_SPARK, reads_bundles=name in _READ_BUNDLES)
     for panel, commands in _PANELS.items()

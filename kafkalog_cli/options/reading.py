@@ -174,7 +174,7 @@ class PlaceAndPaths(msgspec.Struct, frozen=True):
             metavar="[TOPIC-P:OFFSET] PATH...",
             help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind; also an address, "
             "such as s3://bucket/node-1. With TOPIC-P:OFFSET, such as orders-0:4711, only that record of the replicas "
-            "at the paths.",
+            "at the paths; with --limit N, N from it on.",
             callback=check_place_and_paths,
             show_default=False,
         ),

@@ -48,7 +48,7 @@ class ValueOptions(msgspec.Struct, frozen=True):
         option(
             f"Decode values as {', '.join(KINDS)}. auto goes by the schema id in the value or its headers, else "
             "by what the bytes prove.",
-            show_default="raw; auto in sql, with verify --values, and on a terminal where schemas are found",
+            show_default="raw",  # see made_command
             **one_of(*KINDS, metavar="KIND"),
         ),
     ] = None

@@ -61,12 +61,7 @@ OutputDirectory = Annotated[
 class SourceOptions(msgspec.Struct, frozen=True):
     """The partitions to copy."""
 
-    sources: Annotated[
-        list[str],
-        existing_paths(
-            "A log directory, or one or more partition directories (TOPIC-PARTITION). Never written to.", "SRC..."
-        ),
-    ]
+    sources: Annotated[list[str], existing_paths("", "SRC...")]  # see made_command
     session: Session = msgspec.field(default_factory=Session)
 
     @property
