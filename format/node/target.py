@@ -393,6 +393,11 @@ class Target:
         if misnamed:
             these = first_of(misnamed, _MOST_NAMED)
             message = f"no directory here has the name of a partition; segments are in {these}"
+        places = [(name, self.path / name) for name, is_dir in names if not is_dir]
+        links = [name for name, place in places if place.is_symlink() and place.is_dir()]
+        if links:
+            what = "is a symbolic link" if len(links) == 1 else "are symbolic links"
+            message += f"; {first_of(links, _MOST_NAMED)} {what}, not followed: give what is linked"
         raise NotALogDir(message, location)
 
 

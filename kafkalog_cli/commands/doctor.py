@@ -115,7 +115,6 @@ def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
 
 def _closing(made: Report) -> Iterator[str]:
     """What was looked at, and what is not known."""
-    found = "nothing wrong found in " if made.finds_nothing_wrong else ""
-    yield f"doctor: {found}{made.looked_at}."
+    yield f"doctor: {made.closing}"
     if made.not_known:
         yield f"Not known: {'; '.join(made.not_known)}."

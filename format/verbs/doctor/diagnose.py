@@ -84,6 +84,7 @@ def conclude(report: Report, evidence: Evidence) -> None:
     report.diagnoses = diagnose(evidence)
     report.looked_at, report.not_known = evidence.looked_at(), [*elections, *evidence.not_known()]
     report.finds_nothing_wrong = not (report.diagnoses or elections)
+    report.is_all_read = evidence.is_all_read
 
 
 def _explained(drafts: Sequence[Draft]) -> list[Draft]:

@@ -92,6 +92,11 @@ class Evidence(msgspec.Struct, dict=True):
         if found.severity >= Severity.WARNING and found.caused_by is None and len(self.findings) < _MOST_FINDINGS:
             self.findings.append(found)
 
+    @property
+    def is_all_read(self) -> bool:
+        """Whether nothing at the targets was left unread; what is in remote storage is not there."""
+        return not self.unread.keys() - {"log-head-remote", "nothing-to-read"}
+
     @cached_property
     def log_dirs(self) -> list[LogDir]:
         """The log directories at the targets."""

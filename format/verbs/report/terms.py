@@ -85,6 +85,7 @@ class Report(msgspec.Struct):
     not_checked: list[str] = msgspec.field(default_factory=list)
     looked_at: str = ""  # for the diagnoses
     finds_nothing_wrong: bool = True  # False too where the logs at hand leave open who can lead
+    is_all_read: bool = True  # for the diagnoses
     not_known: list[str] = msgspec.field(default_factory=list)  # what the diagnoses lack, in few words
     missing: dict[str, str] = msgspec.field(default_factory=dict)  # by type of rows: why the table is missing
     is_incomplete: bool = False  # one of the scans could not read everything
@@ -95,10 +96,19 @@ class Report(msgspec.Struct):
         """The table of a schema, empty until rows are added."""
         return self.tables.setdefault(schema.type, ReportTable(schema, most))
 
+    @property
+    def closing(self) -> str:
+        """What the diagnoses looked at, and that nothing is wrong there, where that was found."""
+        if not self.finds_nothing_wrong:
+            return f"{self.looked_at}."
+        if self.is_all_read:
+            return f"nothing wrong found in {self.looked_at}."
+        return f"not all could be read; nothing wrong found in the rest of {self.looked_at}."
+
     def leave_out(self, paths: Sequence[str]) -> None:
         """Say of paths that nothing of them could be read."""
         if paths:
-            self.is_incomplete = True
+            self.is_incomplete, self.is_all_read = True, False
             self.note(f"{each}, which cannot be listed" for each in paths)
             self.not_known.insert(0, f"what is in {listed(paths)}, which cannot be listed")
 

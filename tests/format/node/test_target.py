@@ -155,6 +155,16 @@ def test_a_partition_behind_a_link_is_there_and_not_read(broker: Path, tmp_path:
     assert not [each for each in named if each.location.topic == "ledger"]
 
 
+def test_links_to_partitions_alone_are_named(broker: Path, tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    for name in ("ledger-0", "orders-0"):
+        (tmp_path / "links" / name).symlink_to(broker / "ledger-0")
+    with pytest.raises(
+        NotALogDir, match="; ledger-0 and orders-0 are symbolic links, not followed: give what is linked"
+    ):
+        _ = Target(tmp_path / "links").kind
+
+
 def test_a_broker_behind_a_link_is_reported_and_not_followed(broker: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     shutil.move(broker, elsewhere)

@@ -45,6 +45,17 @@ def test_a_healthy_node_is_one_line(data_dir: Path, capfd: pytest.CaptureFixture
     assert run.rows[0]["complete"] is True
 
 
+def test_nothing_wrong_in_the_rest_is_said_of_the_rest(
+    data_dir: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    (tmp_path / "meta.properties").write_bytes((node / "meta.properties").read_bytes())
+    (tmp_path / "sensor-0").symlink_to(node / "sensor-0")
+    run = Printed(capfd, tmp_path)
+    assert run.code == 3
+    assert run.out.startswith("doctor: not all could be read; nothing wrong found in the rest of 1 node, 0 partitions")
+
+
 def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
     nodes = [data_dir / "kafka-4.3" / f"node-{number}" for number in (1, 2)]
     run = Printed(capfd, *nodes)
