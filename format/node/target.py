@@ -342,6 +342,12 @@ class Target:
         if self.kind is Kind.LOG_DIR and self.log_dirs:
             yield from self._search.link_findings()
 
+    def unread_findings(self) -> Iterator[Finding]:
+        """The same, and those for partitions behind links."""
+        yield from self.link_findings()
+        for log_dir in self.log_dirs:
+            yield from log_dir.unread_findings()
+
     @cached_property
     def _names(self) -> list[tuple[str, bool]]:
         return list_directory(self.path)
@@ -396,9 +402,16 @@ class Target:
         places = [(name, self.path / name) for name, is_dir in names if not is_dir]
         links = [name for name, place in places if place.is_symlink() and place.is_dir()]
         if links:
-            what = "is a symbolic link" if len(links) == 1 else "are symbolic links"
-            message += f"; {first_of(links, _MOST_NAMED)} {what}, not followed: give what is linked"
+            these = first_of(links, _MOST_NAMED)
+            message += f"; symbolic links are not followed: give what they point to ({these})"
         raise NotALogDir(message, location)
+
+
+def link_words(targets: Iterable[Target], name: str) -> str:
+    """The end of a message that no partition of a name is at some targets: that a link there has it; else empty."""
+    places = (path for target in targets for log_dir in target.log_dirs for path in log_dir.unexpected)
+    link = next((path for path in places if path.name == name and path.is_symlink()), None)
+    return "" if link is None else f"; {link} is a symbolic link, which is not followed: give what it points to"
 
 
 def targets_at(

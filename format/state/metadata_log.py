@@ -23,7 +23,7 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, Segment, proven_topic_of_file, read_partition
-from format.node.target import Target
+from format.node.target import Target, link_words
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
@@ -57,6 +57,7 @@ def metadata_sources(targets: Iterable[Target], limits: Limits) -> list[Metadata
         message = f"there is no {METADATA_PARTITION} with a log or a snapshot here"
         if ran_with_zookeeper(targets, limits):
             message += f": {IN_ZOOKEEPER}"
+        message += link_words(targets, METADATA_PARTITION)
         raise InputError(message, Location(str(targets[0].path)))
     return found
 

@@ -19,7 +19,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.node.log_dir import Checkpoints
 from format.node.partition import Partition, parse_partition_dir
-from format.node.target import Target
+from format.node.target import Target, link_words
 from format.offset_ranges import merged
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import every_log_of
@@ -147,6 +147,7 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
 
     is_there = False
     names = set()
+    targets = list(targets)
     for target in targets:
         for partition in target.partitions():
             names.add(partition.name)
@@ -158,8 +159,11 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
                 return layout.NO_PRODUCER_ID if match.batch is None else match.batch.producer_id
     if not is_there:
         name = f"{place.topic}-{place.partition}"
-        suggested = did_you_mean(name, sorted(names))
-        raise InputError(f"{place}: there is no partition {name} at the paths{'.' * bool(suggested)}{suggested}")
+        linked = link_words(targets, name)
+        suggested = "" if linked else did_you_mean(name, sorted(names))
+        raise InputError(
+            f"{place}: there is no partition {name} at the paths{linked}{'.' * bool(suggested)}{suggested}"
+        )
     raise InputError(f"{place}: no replica at the paths has a batch with this offset")
 
 

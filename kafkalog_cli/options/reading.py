@@ -19,7 +19,7 @@ from format.io.store import without_query
 from format.limits import Limits
 from format.node.log_dir import Kind
 from format.node.partition import named
-from format.node.target import Target, absent_words, targets_at
+from format.node.target import Target, absent_words, link_words, targets_at
 from format.timestamps import iso_time
 from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import Condition
@@ -200,7 +200,7 @@ class PlaceAndPaths(msgspec.Struct, frozen=True):
             below = [path for each in targets for log_dir in each.log_dirs for path in log_dir.partitions]
         replicas = [Target(path, Kind.PARTITION) for path in (*at_paths, *below) if named(path).name == name]
         if not replicas:
-            raise typer.BadParameter(printable(f"there is no {name} at the paths"))
+            raise typer.BadParameter(printable(f"there is no {name} at the paths{link_words(targets, name)}"))
         return replicas
 
 

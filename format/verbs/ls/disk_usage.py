@@ -158,6 +158,8 @@ def disk_usage(
     for target in targets:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             raise NotALogDir("ls --by adds up log directories and partitions", Location(str(target.path)))
+    for target in targets:
+        yield from target.unread_findings()
     sums = _Sums(by, now_ms)
     seen: set[tuple[int, int]] = set()
     for root, is_partition in _roots(targets):

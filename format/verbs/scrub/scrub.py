@@ -40,6 +40,7 @@ from format.node.partition import (
     read_partition,
     segment_file_name,
 )
+from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.scan.drivers import SerialDriver, size_of
 from format.scan.progress import Advance, no_progress
@@ -152,7 +153,7 @@ class _Planner:
 
     def target(self, target: Target) -> None:
         """List what is at and below a path."""
-        self._findings += target.link_findings()
+        self._findings += target.unread_findings()
         paths = (
             [path for log_dir in target.log_dirs for path in log_dir.partitions] if target.log_dirs else [target.path]
         )
@@ -177,6 +178,7 @@ class _Planner:
 
     def _replica(self, path: Path, topic: str, number: int, owner: tuple[int | None, str | None]) -> None:
         partition = read_partition(path)
+        self._findings += unread_findings(partition)
         inode = path.stat().st_ino
         base_offsets, sizes = _base_offsets_and_sizes(partition)
         name = str(path.absolute())

@@ -61,6 +61,17 @@ def test_passes(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
     assert "1 finding of earlier passes still open." in still.stdout
 
 
+def test_links_are_no_part_of_a_pass_and_said(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    """A broker reads what they point to."""
+    [partition] = [each for each in node.iterdir() if each.is_dir()]
+    (node / "linked-0").symlink_to(partition)
+    (partition / f"{10**9:020d}.log").symlink_to("elsewhere")
+    run = kafkalog("scrub", "--once", "--state", tmp_path / "s.db", "--format", "jsonl", node)
+    assert run.code == 3
+    found = [row["path"] for row in run.rows("finding") if row["code"] == "file-unreadable"]
+    assert found == [str(node / "linked-0"), str(partition / f"{10**9:020d}.log")]
+
+
 def test_status_and_metrics(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
     state, metrics = tmp_path / "scrub.db", tmp_path / "scrub.prom"
     log = damage(node)

@@ -131,6 +131,15 @@ def test_nothing_is_saved_on_the_metadata_log_and_on_what_will_be_deleted(tmp_pa
     assert [(found[name].estimated_bytes, found[name].saved_bytes) for name in found] == [(None, None)] * len(found)
 
 
+def test_what_is_behind_a_link_is_not_counted_and_said(tmp_path: Path) -> None:
+    write_segment(tmp_path / "elsewhere" / "b-0", 0, [batch(0, [b"value"])])
+    write_segment(tmp_path / "node" / "a-0", 0, [batch(0, [b"value"])])
+    (tmp_path / "node" / "b-0").symlink_to(tmp_path / "elsewhere" / "b-0")
+    found, *usages = disk_usage([Target(tmp_path / "node")], "topic", 0)
+    assert (found.code, found.location.path) == ("file-unreadable", str(tmp_path / "node" / "b-0"))
+    assert {each.name for each in usages} == {"a", None}
+
+
 def test_a_file_is_refused(data_dir: Path) -> None:
     with pytest.raises(NotALogDir):
         list(disk_usage([Target(data_dir / "kafka-4.3" / "node-1" / "meta.properties")], "topic", 0))
