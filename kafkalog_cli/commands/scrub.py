@@ -253,6 +253,10 @@ def _show_status(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> Non
             from format.columns import SCRUBBED_FINDING
 
             run.write(SCRUBBED_FINDING, (each.row() for each in state.findings(with_gone=True)))
+        if status.last_pass is not None and status.last_pass.unread_count:
+            from kafkalog_cli.exit_codes import Condition
+
+            run.condition(Condition.INCOMPLETE)
         run.conclude(*_status_sentences(status, scrubbed))
         if scrubbed.metrics is not None:
             check_apart(scrubbed.metrics, ())
@@ -276,6 +280,8 @@ def _status_sentences(status: Status, scrubbed: Scrubbed) -> Iterator[str]:
         yield f"The last pass began at {iso_time(last.started_ms)}; it still runs, or was killed."
     elif not last.is_complete:
         yield f"The last pass ended at {iso_time(last.ended_ms)} before all that was due was verified."
+    if last is not None and last.unread_count:
+        yield f"The last pass did not read {counted(last.unread_count, 'path')}: links, or directories not listed."
     yield f"Open: {counted(len(status.findings), 'finding')}." if status.findings else "No finding is open."
 
 

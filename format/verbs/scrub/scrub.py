@@ -295,7 +295,7 @@ def scrub(plan: ScrubPlan, state: State, terms: ScrubTerms) -> Iterator[Finding]
     Raises OutputError if the state cannot be written.
     """
     yield from plan.findings
-    pass_id = state.begin_pass(terms.now_ms(), terms.bytes_per_s)
+    pass_id = state.begin_pass(terms.now_ms(), terms.bytes_per_s, len(plan.findings))
     is_complete = False
     try:
         for due in plan.due():

@@ -24,7 +24,7 @@ from format.location import Location
 from format.rows.record_rows import Row
 
 #: "kscr", and the version of the tables.
-_APPLICATION_ID, _VERSION = 0x6B736372, 2
+_APPLICATION_ID, _VERSION = 0x6B736372, 3
 _TABLES = """
 CREATE TABLE partitions (
     id INTEGER PRIMARY KEY,
@@ -81,6 +81,7 @@ CREATE TABLE passes (
     segment_count INTEGER NOT NULL DEFAULT 0,
     size_bytes INTEGER NOT NULL DEFAULT 0,
     bytes_per_s INTEGER NOT NULL,
+    unread_count INTEGER NOT NULL,
     is_complete INTEGER NOT NULL DEFAULT 0
 );
 """
@@ -171,13 +172,17 @@ class KnownFinding(msgspec.Struct, frozen=True):
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """A row of ``passes``; ``ended_ms`` is None for one that runs or was killed. Rates are in bytes per second."""
+    """A row of ``passes``; ``ended_ms`` is None for one that runs or was killed. Rates are in bytes per second.
+
+    ``unread_count``: links, and directories that could not be listed.
+    """
 
     started_ms: int
     ended_ms: int | None
     segment_count: int
     size_bytes: int
     bytes_per_s: int
+    unread_count: int
     is_complete: bool
 
 
@@ -331,11 +336,11 @@ class State:
             (partition_id,),
         )
 
-    def begin_pass(self, now_ms: int, bytes_per_s: int) -> int:
-        """Note that a pass begins, and its rate; returns its id."""
-        query = "INSERT INTO passes (started_ms, bytes_per_s) VALUES (?, ?)"
+    def begin_pass(self, now_ms: int, bytes_per_s: int, unread_count: int) -> int:
+        """Note that a pass begins, its rate, and how many paths it leaves unread; returns its id."""
+        query = "INSERT INTO passes (started_ms, bytes_per_s, unread_count) VALUES (?, ?, ?)"
         with self._writing() as connection:
-            return int(connection.execute(query, (now_ms, bytes_per_s)).lastrowid or 0)
+            return int(connection.execute(query, (now_ms, bytes_per_s, unread_count)).lastrowid or 0)
 
     def end_pass(self, pass_id: int, now_ms: int, *, is_complete: bool) -> None:
         """Note that a pass ended, and whether it verified all that was due."""

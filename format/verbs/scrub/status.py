@@ -133,6 +133,8 @@ def _metric_lines(status: Status) -> Iterator[str]:
         yield from _one("rate_bytes_per_second", "gauge", "The rate of the last pass.", last.bytes_per_s)
         words = "When the last pass ended, or began where it has not ended."
         yield from _one("last_run_timestamp_seconds", "gauge", words, (last.ended_ms or last.started_ms) / 1000)
+        words = "Links, and directories that could not be listed, which the last pass did not read."
+        yield from _one("last_run_unread_paths", "gauge", words, last.unread_count)
         words = "Whether the last pass verified all that was due."
         yield from _one("last_run_complete", "gauge", words, int(last.is_complete))
     name = "kafkalog_scrub_findings"

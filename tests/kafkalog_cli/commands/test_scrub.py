@@ -66,10 +66,13 @@ def test_links_are_no_part_of_a_pass_and_said(kafkalog: Kafkalog, node: Path, tm
     [partition] = [each for each in node.iterdir() if each.is_dir()]
     (node / "linked-0").symlink_to(partition)
     (partition / f"{10**9:020d}.log").symlink_to("elsewhere")
-    run = kafkalog("scrub", "--once", "--state", tmp_path / "s.db", "--format", "jsonl", node)
-    assert run.code == 3
+    state, metrics = tmp_path / "s.db", tmp_path / "s.prom"
+    run = kafkalog("scrub", "--once", "--state", state, "--metrics", metrics, "--format", "jsonl", node).check(3)
     found = [row["path"] for row in run.rows("finding") if row["code"] == "file-unreadable"]
     assert found == [str(node / "linked-0"), str(partition / f"{10**9:020d}.log")]
+    assert "kafkalog_scrub_last_run_unread_paths 2\n" in metrics.read_text()
+    status = kafkalog("scrub", "--status", "--state", state, "--format", "text").check(3)
+    assert "The last pass did not read 2 paths: links, or directories not listed.\n" in status.stdout
 
 
 def test_status_and_metrics(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
