@@ -13,7 +13,7 @@ from format.columns import FINDING, WRITTEN_SEGMENT, RowSchema
 from format.errors import InputError, KafkaLogError, UnreadableFile
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
-from kafkalog_cli.exit_codes import SILENT, Condition, Summary, conditions_of
+from kafkalog_cli.exit_codes import SILENT, Condition, Summary, conditions_of, counted
 from kafkalog_cli.failures import UsageError, condition_of, report, say
 from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
@@ -100,6 +100,7 @@ class Run:
         self._is_paged = False  # whether rows went to a program on the terminal of standard error
         self._last_words: list[str] = []
         self._has_summary_in_words = False
+        self._says_unread = True  # the next sentence of the answer
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._conclusions: list[tuple[str, int, int]] = []  # each with the lines on the terminal before it, and its own
         open_tables = output.session.open_tables
@@ -120,14 +121,14 @@ class Run:
 
         ``only`` chooses the rows that are shown where people read them. The others are counted.
         """
-        counted = self._counted(schema, rows, only if self.is_readable else None)
+        kept = self._counted(schema, rows, only if self.is_readable else None)
         if self._held is not None:
             if not self._held or self._held[-1][0] != schema:
                 self._held.append((schema, []))
-            self._held[-1][1].extend(counted)
+            self._held[-1][1].extend(kept)
             return
         self._make_room()
-        self._renderer.write(schema, counted)
+        self._renderer.write(schema, kept)
 
     def _counted(
         self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], only: Callable[[tuple[Any, ...]], bool] | None
@@ -315,10 +316,15 @@ class Run:
         """Print sentences of the answer, and then the rows that were held back for it; empty sentences are left out.
 
         In a table and in text they stand with the rows, else on standard error as a note. ``replaces_summary``: no
-        summary follows, as they say the same.
+        summary follows, as they say the same. The first ones also say how many paths the answer lacks.
         """
         self._has_summary_in_words |= replaces_summary
         words = "\n".join(filter(None, sentences))
+        unread = self.summary.unchecked_codes.get("file-unreadable", 0)
+        if words and unread and self._says_unread and not replaces_summary:
+            self._says_unread = False
+            answer, *others = words.split("\n")
+            words = "\n".join((f"{answer} {counted(unread, 'path')} could not be read.", *others))
         if words and self.is_readable and isinstance(self._renderer, TableRenderer):
             self._make_room()
             line_count = self._output.line_count

@@ -53,6 +53,19 @@ def test_programs_get_all_rows_as_they_come(capfd: pytest.CaptureFixture[str]) -
     assert outputs(capfd, "jsonl", held, quiet=True)[1] == ""
 
 
+def test_the_answer_says_how_many_paths_it_lacks(capfd: pytest.CaptureFixture[str]) -> None:
+    def body(run: Run) -> None:
+        run.hold()
+        for number in (0, 1):
+            run.finding(finding("file-unreadable", Location(f"/logs/users-{number}"), "cannot list"))
+        run.conclude("Nothing is odd.", "That was all.")
+        run.conclude("Not listed: one.")
+
+    out, _ = outputs(capfd, "text", body)
+    assert out.startswith("Nothing is odd. 2 paths could not be read.\nThat was all.\n")
+    assert out.count("could not be read") == 1
+
+
 def test_rows_that_are_not_shown_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
     def body(run: Run) -> None:
         held(run)

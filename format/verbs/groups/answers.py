@@ -13,7 +13,7 @@ from format.wording import are, counted, did_you_mean, first_of, shell_line, she
 
 _MOST_NAMED = 5
 
-NO_COORDINATORS = "No group is known: there is no log of __consumer_offsets or __share_group_state at the paths."
+NO_COORDINATORS = "No group is known: no readable log of __consumer_offsets or __share_group_state is at the paths."
 
 
 def none_of(wanted: Iterable[str], found: list[str], coordinators: Coordinators) -> str:

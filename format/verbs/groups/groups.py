@@ -176,7 +176,7 @@ class GroupsReading:
         words = []
         # All groups of log directories are asked for, rather than those of chosen partitions.
         if not self._logs:
-            words.append("there is no log of __consumer_offsets or __share_group_state at the paths")
+            words.append("no readable log of __consumer_offsets or __share_group_state is at the paths")
         elif any(target.kind is Kind.LOG_DIR for target in self._targets) and self.coordinators.is_lacking:
             words.append(self.coordinators.not_read())
         if self.replicas.left_out:

@@ -69,7 +69,7 @@ def test_history_and_narrowing(run_kafkalog: RunOne) -> None:
 def test_no_such_group(run_kafkalog: RunOne) -> None:
     run = run_kafkalog("groups", "--group", "nobody", "--format", "jsonl", NODE).check(1)
     assert run.summary["conditions"] == ["nothing-found"]
-    assert run_kafkalog("groups", NODE / "orders-0").check(3).stdout.startswith("No group is known: there is no log of")
+    assert run_kafkalog("groups", NODE / "orders-0").check(3).stdout.startswith("No group is known: no readable log of")
     assert "no records of groups" in run_kafkalog("groups", NODE / "meta.properties").check(2).stderr
 
 

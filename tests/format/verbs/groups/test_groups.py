@@ -363,7 +363,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     answer = Answer(tmp_path)
     assert not answer.groups
     assert answer.sentences == "There is no group."
-    assert answer.not_checked == ["there is no log of __consumer_offsets or __share_group_state at the paths"]
+    assert answer.not_checked == ["no readable log of __consumer_offsets or __share_group_state is at the paths"]
     (tmp_path / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
     with pytest.raises(NotALogDir, match="a log of the topic orders holds no records of groups"):
         Answer(next((tmp_path / "orders-0").glob("*.log")))
