@@ -153,8 +153,6 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             seen.append(groups_in(table))
             seen.append([in_use().hash_of_key(key, 0, len(key)) for key in keys_of(table)])
         seen += lines_of(chunk, tables)
-        for table in record_tables(chunk, which=everything, limits=LIMITS, keys_only=True):
-            seen.append(("keys", columns_of(table), bytes(table.buffer)))
     return seen
 
 
