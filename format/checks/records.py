@@ -105,25 +105,9 @@ class RecordCheck:
     def __init__(self, location: Location, limits: Limits) -> None:
         self._location = location
         self._limits = limits
-        self._is_each_chunk_sound = True  # all groups of the last chunk were sound
         self._is_sound_so_far = True  # no group of batches needed a full check, or the last one did not
         self._last_offset = 0  # of the batch that continues after the last table, with its largest timestamp so far
         self._largest_timestamp = 0
-
-    def sound_chunk(self, chunk: BatchChunk) -> SoundRecords | None:
-        """The records of a chunk of v2 batches without findings; None if its groups must be checked one by one.
-
-        After a chunk that needed this, the next one is not tried as a whole.
-        """
-        if not self._is_each_chunk_sound:
-            self._is_each_chunk_sound = True
-            return None
-        table = chunk.table
-        if not table.crc_valid.all() or not (table.magic == 2).all():
-            return None
-        sound = sound_records(chunk, BatchGroup(BatchKind.V2, np.arange(len(table))), self._limits)
-        self._is_each_chunk_sound = sound is not None
-        return sound
 
     def sound_records(self, chunk: BatchChunk, group: BatchGroup) -> SoundRecords | None:
         """The records of a group without findings; None if the tables of the group must be checked.
