@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import decompress, decompress_briefly
-from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
 from format.io.source import FileSource, Source
 from format.kernel.records import RECORD_ERRORS, index_messages, index_records
@@ -26,7 +25,8 @@ from format.kernel.tables import RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, HeaderChunk, OpenedWrappers
-from format.log.batch_table import BatchTable, Int64Column, batch_location
+from format.log.batch_header import checked_crcs
+from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable, Int64Column, batch_location
 from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, located
 from format.wording import counted_plainly
 
@@ -394,16 +394,16 @@ def _no_rows() -> Int64Column:
     return np.empty((0, len(_R)), np.int64)
 
 
-def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
-    """The record rows of ``rows`` whose own CRC-32 is wrong: each v0 and v1 inner message has one."""
-    crc_at, covered_from = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
-    wrong = []
-    for row in rows.tolist():
-        start = int(table.start[row])
-        message = table.buffer[start : start + int(table.size_bytes[row])]
-        if crc32_of(message[covered_from:]) != int.from_bytes(message[crc_at : crc_at + 4], "big"):
-            wrong.append(row)
-    return wrong
+def inner_crcs(table: RecordTable, rows: Int64Column) -> tuple[Int64Column, NDArray[np.bool_]]:
+    """The CRC-32 of records that are v0 or v1 messages, as each inner message has one, and whether it is right."""
+    starts, content = table.start[rows], np.frombuffer(table.buffer, np.uint8)
+    places = (starts + layout.MESSAGE_V0.offset_of("crc"))[:, np.newaxis] + np.arange(4)
+    columns = np.zeros((len(rows), len(BATCH_COLUMN)), np.int64)
+    columns[:, BATCH_COLUMN["position"]] = starts
+    columns[:, BATCH_COLUMN["size_bytes"]] = table.size_bytes[rows]
+    columns[:, BATCH_COLUMN["crc"]] = content[places] @ np.array((1 << 24, 1 << 16, 1 << 8, 1))
+    messages = HeaderTable(columns)
+    return messages.crc, checked_crcs(messages, table.buffer, 0) == 1
 
 
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
