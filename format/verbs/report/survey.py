@@ -318,7 +318,6 @@ class ReportSurvey(msgspec.Struct):
     sizes: BatchSizes = msgspec.field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = msgspec.field(default_factory=dict)
     read_logs: dict[Path, ReadLog] = msgspec.field(default_factory=dict)  # logs that a broker's start may recover
-    kept_start: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
     topics: dict[str, int] = msgspec.field(default_factory=dict)  # numbers by name, in the order of appearance
     _by_offset: list[SurveyedPartition] = msgspec.field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
