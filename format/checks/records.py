@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import decompress_briefly
-from format.codecs.checksums import crc_tables
 from format.errors import CorruptDataError, KafkaLogError
 from format.findings import Finding, finding, finding_of
-from format.kernel.checks import count_sound_batches, find_bad_header_key, find_doubtful_record, find_wrong_offset
-from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.kernel.checks import count_sound_batches, find_bad_header_key, find_wrong_offset
 from format.kernel.partitioner import find_misplaced_record
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
-from format.log.read_records import BatchGroup, BatchKind, wrong_inner_checksums
+from format.log.read_records import BatchGroup, BatchKind, inner_crcs
 from format.log.record_table import RecordTable, partition_for_key
 from format.timestamps import iso_time
 
@@ -105,25 +103,9 @@ class RecordCheck:
     def __init__(self, location: Location, limits: Limits) -> None:
         self._location = location
         self._limits = limits
-        self._is_each_chunk_sound = True  # all groups of the last chunk were sound
-        self._is_sound_so_far = True  # no group of batches needed a full check, or the last one did not
+        self._is_sound_so_far = True  # no table had findings, or those of the last group had none
         self._last_offset = 0  # of the batch that continues after the last table, with its largest timestamp so far
         self._largest_timestamp = 0
-
-    def sound_chunk(self, chunk: BatchChunk) -> SoundRecords | None:
-        """The records of a chunk of v2 batches without findings; None if its groups must be checked one by one.
-
-        After a chunk that needed this, the next one is not tried as a whole.
-        """
-        if not self._is_each_chunk_sound:
-            self._is_each_chunk_sound = True
-            return None
-        table = chunk.table
-        if not table.crc_valid.all() or not (table.magic == 2).all():
-            return None
-        sound = sound_records(chunk, BatchGroup(BatchKind.V2, np.arange(len(table))), self._limits)
-        self._is_each_chunk_sound = sound is not None
-        return sound
 
     def sound_records(self, chunk: BatchChunk, group: BatchGroup) -> SoundRecords | None:
         """The records of a group without findings; None if the tables of the group must be checked.
@@ -140,24 +122,16 @@ class RecordCheck:
 
     def findings(self, table: RecordTable) -> Iterator[Finding]:
         """Findings for one table of records, beginning with those of its reader."""
-        for problem in table.problems:
-            yield finding_of(problem.error, self._location)
-        if len(table) and not self._is_plainly_sound(table):
+        for found in self._findings(table):
             self._is_sound_so_far = False
-            yield from self._full_check(table)
+            yield found
 
-    def _is_plainly_sound(self, table: RecordTable) -> bool:
-        """Whether the compiled kernel finds nothing wrong."""
-        if not KERNEL_IS_COMPILED or table.problems or table.is_cut or table.is_continued:
-            return False
-        records, batches = np.ascontiguousarray(table.columns), np.ascontiguousarray(table.batches.columns)
-        doubtful = find_doubtful_record(
-            table.buffer, memoryview(records), memoryview(batches), self._limits.max_record_bytes, crc_tables()
-        )
-        return doubtful < 0
-
-    def _full_check(self, table: RecordTable) -> Iterator[Finding]:
+    def _findings(self, table: RecordTable) -> Iterator[Finding]:
         location = self._location
+        for problem in table.problems:
+            yield finding_of(problem.error, location)
+        if not len(table):
+            return
         starts = np.flatnonzero(np.concatenate(([True], table.batch[1:] != table.batch[:-1])))
         yield from check_record_offsets(table, location, self._last_offset)
         self._last_offset = int(table.offset[-1])
@@ -213,7 +187,7 @@ def _check_fields(table: RecordTable, location: Location, limits: Limits) -> Ite
     yield from _check_header_keys(table, location)
     yield from _check_control_records(table, location)
     inner = np.flatnonzero(batches.is_wrapper[batch])
-    for row in wrong_inner_checksums(table, inner):
+    for row in inner[~inner_crcs(table, inner)[1]].tolist():
         of = int(batch[row])
         yield finding(
             "message-invalid",

@@ -52,22 +52,15 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
         return OffsetIndex(**read_slots(source, base_offset, OFFSET_INDEX_ENTRY, limits))
 
 
-def floor_entry(source: Source, base_offset: int, target_offset: int) -> OffsetPosition | None:
+def floor_entry(source: Source, base_offset: int, target_offset: int | None) -> OffsetPosition | None:
     """Find the largest entry at or below the target offset, as OffsetIndex.lookup does; None if there is none.
 
-    Without one, a scan starts at position 0. Reads a few slots and at most one window of 4 KiB. Raises InvalidIndex
-    for an entry with a negative offset or position.
+    None for the target stands for the last entry before the padding. Without an entry, a scan starts at position 0.
+    Reads a few slots and at most one window of 4 KiB. Raises InvalidIndex for an entry with a negative offset or
+    position.
     """
-    found = index_file.floor_entry(source, OFFSET_INDEX_ENTRY, base_offset, target_offset - base_offset)
-    return None if found is None else OffsetPosition(*found)
-
-
-def last_entry(source: Source, base_offset: int) -> OffsetPosition | None:
-    """Find the last entry before the padding, without reading the whole file; None for an index without entries.
-
-    Raises InvalidIndex as ``floor_entry`` does.
-    """
-    found = index_file.floor_entry(source, OFFSET_INDEX_ENTRY, base_offset, None)
+    relative = None if target_offset is None else target_offset - base_offset
+    found = index_file.floor_entry(source, OFFSET_INDEX_ENTRY, base_offset, relative)
     return None if found is None else OffsetPosition(*found)
 
 

@@ -60,22 +60,14 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
         return TimeIndex(**read_slots(source, base_offset, TIME_INDEX_ENTRY, limits))
 
 
-def floor_entry(source: Source, base_offset: int, target_timestamp: int) -> TimestampOffset | None:
+def floor_entry(source: Source, base_offset: int, target_timestamp: int | None) -> TimestampOffset | None:
     """Find the largest entry at or below the target (ms), as TimeIndex.lookup does; None if there is none.
 
-    Reads a few slots and at most one window of 4 KiB. Raises InvalidIndex for an entry with a negative timestamp or
-    offset.
+    None for the target stands for the last entry before the padding, which has the largest timestamp of a closed
+    segment. Reads a few slots and at most one window of 4 KiB. Raises InvalidIndex for an entry with a negative
+    timestamp or offset.
     """
     found = index_file.floor_entry(source, TIME_INDEX_ENTRY, base_offset, target_timestamp)
-    return None if found is None else TimestampOffset(*found)
-
-
-def last_entry(source: Source, base_offset: int) -> TimestampOffset | None:
-    """Find the last entry before the padding, which has the segment's largest timestamp once the segment is closed.
-
-    None for an index without entries. Raises InvalidIndex as ``floor_entry`` does.
-    """
-    found = index_file.floor_entry(source, TIME_INDEX_ENTRY, base_offset, None)
     return None if found is None else TimestampOffset(*found)
 
 
@@ -85,7 +77,7 @@ def last_timestamp(path: Path | None, base_offset: int) -> int | None:
         return None
     try:
         with FileSource(path) as source:
-            entry = last_entry(source, base_offset)
+            entry = floor_entry(source, base_offset, None)
     except KafkaLogError:
         return None  # a broker rebuilds the index
     return None if entry is None else entry.timestamp

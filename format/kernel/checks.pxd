@@ -1,15 +1,14 @@
 # The C types of checks.py.
 cimport cython
 from format.kernel.memory cimport bring_near, bytes_at, words_at
-from format.kernel.numbers cimport read_i16, read_u32, read_varint, MAX_I64, MIN_I64
+from format.kernel.numbers cimport read_i16, read_varint, MAX_I64, MIN_I64
 from format.kernel.crc cimport crc_of, LEGACY_TABLES
 from format.kernel.utf8 cimport is_utf8
 from format.kernel.tables cimport B_POSITION, B_SIZE, B_MAGIC, B_BASE_OFFSET, B_LAST_DELTA, B_COUNT, B_ATTRIBUTES
 from format.kernel.tables cimport B_BASE_TIMESTAMP, S_BATCH, S_START, S_END
 from format.kernel.tables cimport B_CRC, B_EPOCH, B_MAX_TIMESTAMP, B_PRODUCER_ID, B_PRODUCER_EPOCH, B_BASE_SEQUENCE
-from format.kernel.tables cimport R_BATCH, R_OFFSET, R_TIMESTAMP, R_ATTRIBUTES, R_START, R_SIZE, R_KEY_START
-from format.kernel.tables cimport R_KEY_LENGTH, R_VALUE_START, R_VALUE_LENGTH, R_HEADERS_START, R_HEADER_COUNT
-from format.kernel.header_layout cimport LEGACY_CRC_AT, CRC_START_V2, CRC_START_LEGACY, CODEC_MASK, TIMESTAMP_TYPE_BIT
+from format.kernel.tables cimport R_BATCH, R_OFFSET, R_HEADERS_START, R_HEADER_COUNT
+from format.kernel.header_layout cimport CRC_START_V2, CRC_START_LEGACY, CODEC_MASK, TIMESTAMP_TYPE_BIT
 from format.kernel.header_layout cimport TRANSACTIONAL_BIT, CONTROL_BIT, KNOWN_V0, KNOWN_V1, KNOWN_V2
 
 cdef int _CONTROL_KEY_BYTES, _CONTROL_TYPE_AT, _END_MARKER_BYTES, _LAST_END_MARKER_TYPE, _MANY_HEADERS, _NEAR_BYTES
@@ -25,15 +24,6 @@ cpdef Py_ssize_t find_doubtful_header(const long long[:, ::1] table, long long l
 
 @cython.locals(row=cython.Py_ssize_t, base_offset=cython.longlong, last_delta=cython.longlong)
 cpdef Py_ssize_t find_chain_break(const long long[:, ::1] table, long long next_offset, long long leader_epoch)
-
-@cython.locals(row=cython.Py_ssize_t, end=cython.Py_ssize_t, count=cython.Py_ssize_t, first=cython.Py_ssize_t,
-               batch=cython.longlong, magic=cython.longlong, attributes=cython.longlong, base_offset=cython.longlong,
-               last_delta=cython.longlong, is_control=cython.bint, is_inner=cython.bint, previous=cython.longlong,
-               largest=cython.longlong, at=cython.Py_ssize_t, crc=cython.longlong, source=cython.p_const_uchar,
-               words=cython.p_const_uint)
-cpdef Py_ssize_t find_doubtful_record(const unsigned char[::1] buffer, const long long[:, ::1] records,
-                                      const long long[:, ::1] batches, long long max_record_bytes,
-                                      const unsigned int[::1] tables)
 
 @cython.locals(row=cython.Py_ssize_t, batch=cython.longlong, magic=cython.longlong, base_offset=cython.longlong,
                last_delta=cython.longlong, offset=cython.longlong)

@@ -98,66 +98,6 @@ def find_chain_break(table: Table, next_offset: int, leader_epoch: int) -> int:
     return -1
 
 
-def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_record_bytes: int, tables: Words) -> int:
-    """The first record row that needs a full check, ``RecordCheck``, or the first row of a batch that does, else -1.
-
-    ``records`` is an indexed record table; its batch column points into the batch table ``batches``. ``tables`` is
-    checksums.crc_tables().
-    """
-    source = bytes_at(buffer)
-    words = words_at(tables)
-    row = 0
-    end = len(buffer)
-    count = len(records)
-    while row < count:
-        first = row
-        batch = records[row, R_BATCH]
-        magic = batches[batch, B_MAGIC]
-        attributes = batches[batch, B_ATTRIBUTES]
-        base_offset = batches[batch, B_BASE_OFFSET]
-        last_delta = batches[batch, B_LAST_DELTA]
-        if last_delta < 0 or base_offset < 0 or base_offset > MAX_I64 - last_delta:
-            return row
-        is_control = magic == 2 and attributes & CONTROL_BIT
-        is_inner = magic != 2 and attributes & CODEC_MASK
-        previous = -1
-        if magic == 2:
-            previous = base_offset - 1
-        largest = records[row, R_TIMESTAMP]
-        while row < count and records[row, R_BATCH] == batch:
-            if records[row, R_OFFSET] <= previous or records[row, R_SIZE] > max_record_bytes:
-                return row
-            previous = records[row, R_OFFSET]
-            if records[row, R_TIMESTAMP] > largest:
-                largest = records[row, R_TIMESTAMP]
-            if magic == 2:
-                if records[row, R_ATTRIBUTES]:
-                    return row
-                if records[row, R_HEADER_COUNT] and not _are_header_keys_utf8(
-                    source, records[row, R_HEADERS_START], end, records[row, R_HEADER_COUNT]
-                ):
-                    return row
-                if is_control and not _is_control_record(
-                    source,
-                    records[row, R_KEY_START],
-                    records[row, R_KEY_LENGTH],
-                    records[row, R_VALUE_START],
-                    records[row, R_VALUE_LENGTH],
-                ):
-                    return row
-            elif is_inner:
-                at = records[row, R_START]
-                crc = crc_of(source, at + CRC_START_LEGACY, at + records[row, R_SIZE], words, LEGACY_TABLES)
-                if crc != read_u32(source, at + LEGACY_CRC_AT):
-                    return row
-            row += 1
-        if magic == 2 and previous > base_offset + last_delta:
-            return first
-        if magic and not attributes & TIMESTAMP_TYPE_BIT and largest != batches[batch, B_MAX_TIMESTAMP]:
-            return first
-    return -1
-
-
 def find_wrong_offset(records: Table, batches: Table, first: int, previous: int) -> int:
     """The first row from ``first`` on whose offset is negative, does not rise in its batch, or is outside its v2 batch.
 

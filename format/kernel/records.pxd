@@ -1,6 +1,6 @@
 # The C types of records.py.
 cimport cython
-from format.kernel.memory cimport bytes_at, room_at, copy_bytes, end_turn, take_turn
+from format.kernel.memory cimport bytes_at, end_turn, take_turn
 from format.kernel.numbers cimport read_i32, read_i64, read_varint, MAX_I64, MIN_I64
 from format.kernel.tables cimport R_BATCH, R_OFFSET, R_TIMESTAMP, R_ATTRIBUTES, R_START, R_SIZE, R_KEY_START
 from format.kernel.tables cimport R_KEY_LENGTH, R_VALUE_START, R_VALUE_LENGTH, R_HEADERS_START, R_HEADER_COUNT, S_BATCH
@@ -17,16 +17,6 @@ cdef int _ERROR_TIMESTAMP, _ERROR_MESSAGE_CUT, _ERROR_MESSAGE_SIZE, _ERROR_MESSA
 cpdef Py_ssize_t index_records(const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t first,
                                Py_ssize_t last, long long[:, ::1] table, Py_ssize_t first_row,
                                long long[:, ::1] results)
-
-@cython.locals(row=cython.Py_ssize_t, turn=cython.p_void)
-cpdef Py_ssize_t index_keys(const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t span,
-                            long long[:, ::1] table, Py_ssize_t first_row, long long[:, ::1] results,
-                            unsigned char[::1] out, Py_ssize_t at)
-
-@cython.locals(row=cython.Py_ssize_t, start=cython.Py_ssize_t, length=cython.longlong, source=cython.p_const_uchar,
-               target=cython.p_uchar)
-cdef Py_ssize_t _move_keys(const unsigned char[::1] buffer, long long[:, ::1] table, Py_ssize_t first_row,
-                           Py_ssize_t last_row, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
 
 @cython.locals(row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, span=cython.Py_ssize_t, batch=cython.longlong,
                at=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.Py_ssize_t, start=cython.Py_ssize_t,

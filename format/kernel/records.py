@@ -62,38 +62,6 @@ def index_records(
     return row
 
 
-def index_keys(
-    buffer: Bytes, spans: Table, span: int, table: Table, first_row: int, results: Table, out: Room, at: int
-) -> int:
-    """Index the records of one span, as ``index_records`` does, but with their keys alone, copied to ``out[at:]``.
-
-    Starts are indexes in ``out``, which must have room for the keys; values are null, and there are no headers. Returns
-    where the last key ends in ``out``. Other threads run meanwhile.
-    """
-    turn = end_turn()
-    row = _index_spans(buffer, spans, span, span + 1, table, first_row, results)
-    at = _move_keys(buffer, table, first_row, row, out, at)
-    take_turn(turn)
-    return at
-
-
-def _move_keys(buffer: Bytes, table: Table, first_row: int, last_row: int, out: Room, at: int) -> int:
-    source = bytes_at(buffer)
-    target = room_at(out)
-    for row in range(first_row, last_row):
-        start = table[row, R_KEY_START]
-        length = table[row, R_KEY_LENGTH]
-        table[row, R_START] = at
-        table[row, R_KEY_START] = at
-        table[row, R_VALUE_START] = at
-        table[row, R_VALUE_LENGTH] = -1
-        table[row, R_HEADERS_START] = at
-        table[row, R_HEADER_COUNT] = 0
-        if length > 0:
-            at = copy_bytes(target, at, source, start, start + length)
-    return at
-
-
 def _index_spans(
     buffer: Bytes, spans: Table, first: int, last: int, table: Table, first_row: int, results: Table
 ) -> int:

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import decompress, decompress_briefly
-from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
 from format.io.source import FileSource, Source
-from format.kernel.records import RECORD_ERRORS, index_keys, index_messages, index_records
+from format.kernel.records import RECORD_ERRORS, index_messages, index_records
 from format.kernel.tables import RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, HeaderChunk, OpenedWrappers
-from format.log.batch_table import BatchTable, Int64Column, batch_location
+from format.log.batch_header import checked_crcs
+from format.log.batch_table import BATCH_COLUMN, BatchTable, HeaderTable, Int64Column, batch_location
 from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, located
 from format.wording import counted_plainly
 
@@ -394,16 +394,16 @@ def _no_rows() -> Int64Column:
     return np.empty((0, len(_R)), np.int64)
 
 
-def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
-    """The record rows of ``rows`` whose own CRC-32 is wrong: each v0 and v1 inner message has one."""
-    crc_at, covered_from = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
-    wrong = []
-    for row in rows.tolist():
-        start = int(table.start[row])
-        message = table.buffer[start : start + int(table.size_bytes[row])]
-        if crc32_of(message[covered_from:]) != int.from_bytes(message[crc_at : crc_at + 4], "big"):
-            wrong.append(row)
-    return wrong
+def inner_crcs(table: RecordTable, rows: Int64Column) -> tuple[Int64Column, NDArray[np.bool_]]:
+    """The CRC-32 of records that are v0 or v1 messages, as each inner message has one, and whether it is right."""
+    starts, content = table.start[rows], np.frombuffer(table.buffer, np.uint8)
+    places = (starts + layout.MESSAGE_V0.offset_of("crc"))[:, np.newaxis] + np.arange(4)
+    columns = np.zeros((len(rows), len(BATCH_COLUMN)), np.int64)
+    columns[:, BATCH_COLUMN["position"]] = starts
+    columns[:, BATCH_COLUMN["size_bytes"]] = table.size_bytes[rows]
+    columns[:, BATCH_COLUMN["crc"]] = content[places] @ np.array((1 << 24, 1 << 16, 1 << 8, 1))
+    messages = HeaderTable(columns)
+    return messages.crc, checked_crcs(messages, table.buffer, 0) == 1
 
 
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
@@ -415,8 +415,6 @@ _PORTION_BYTES = 8 * MIB
 MOST_ROWS = 128 * 1024
 #: The most headers of a record that is read: each header becomes several objects, however small it is.
 MOST_HEADERS = 1_000_000
-#: Of larger batches keys are not read alone: these have no room for more than MOST_HEADERS.
-_MOST_KEY_BYTES = 2 * MOST_HEADERS
 
 
 def record_tables(
@@ -425,25 +423,20 @@ def record_tables(
     which: NDArray[np.bool_] | None = None,
     limits: Limits = DEFAULT_LIMITS,
     location: Location | None = None,
-    keys_only: bool = False,
 ) -> Iterator[RecordTable]:
     """The records of a chunk's batches in log order, in tables of bounded size.
 
     ``which`` (bool) selects batches by row; without it, all batches are read except those with a wrong CRC. Records
-    that cannot be read are in the problems of the tables. The chunk must have been read with bodies. With ``keys_only``
-    values and headers may be missing, for a caller that takes none of them.
+    that cannot be read are in the problems of the tables. The chunk must have been read with bodies.
     """
     for group in batch_groups(chunk.table, chunk.table.crc_valid != 0 if which is None else which):
-        yield from group_tables(chunk, group, limits, location or Location(""), keys_only=keys_only)
+        yield from group_tables(chunk, group, limits, location or Location(""))
 
 
-def group_tables(
-    chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location, *, keys_only: bool = False
-) -> Iterator[RecordTable]:
+def group_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
     """The records of one group of a chunk's batches, as in ``record_tables``."""
     if group.kind is BatchKind.V2:
-        read = _key_tables if keys_only and chunk.table.codec[group.rows].any() else _v2_tables
-        yield from read(chunk, group, limits, where)
+        yield from _v2_tables(chunk, group, limits, where)
     elif group.kind is BatchKind.MESSAGE:
         yield message_table(chunk, group.rows.tolist(), where)
     else:
@@ -452,8 +445,10 @@ def group_tables(
 
 def _v2_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
     table, buffer = chunk.table.rows(group.rows), chunk.bodies
+    starts = table.position - chunk.buffer_position + _HEADER_BYTES
+    ends = table.end_position - chunk.buffer_position
     if not table.codec.any():
-        yield from _Spans(chunk.table, group.rows, table, buffer, *_edges(chunk, table), where).tables([])
+        yield from _Spans(chunk.table, group.rows, table, buffer, starts, ends, where).tables([])
         return
     joined: bytes | bytearray = bytearray()
     part_ends = [0]
@@ -469,11 +464,19 @@ def _v2_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Loca
         spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), content, edges[:-1], edges[1:], where)
         yield from spans.tables(known)
 
-    for number, part, problem in _parts(chunk, group, table, limits, where):
+    for number, (codec, start, end) in enumerate(
+        zip(table.codec.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    ):
+        part: bytes | memoryview = buffer[start:end]
+        try:
+            part = decompress_briefly(codec, part, limits) if codec else part
+        except KafkaLogError as error:
+            place = batch_location(where, table, number)
+            problems.append(RecordProblem(int(group.rows[number]), located(error, place)))
+            part = b""
         is_large = len(part) >= _PORTION_BYTES and isinstance(part, bytes)
         if is_large and joined:
             yield from joined_tables(number)
-        problems += problem
         if is_large:
             joined = bytes(part)  # not copied
         else:
@@ -484,49 +487,6 @@ def _v2_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Loca
             yield from joined_tables(number + 1)
     if len(part_ends) > 1:
         yield from joined_tables(len(table))
-
-
-def _edges(chunk: BatchChunk, table: BatchTable) -> tuple[Int64Column, Int64Column]:
-    """Where the records of v2 batches start and end in the chunk's buffer."""
-    return table.position - chunk.buffer_position + _HEADER_BYTES, table.end_position - chunk.buffer_position
-
-
-def _parts(
-    chunk: BatchChunk, group: BatchGroup, table: BatchTable, limits: Limits, where: Location
-) -> Iterator[tuple[int, bytes | memoryview, list[RecordProblem]]]:
-    """The decompressed records of each batch, valid until the next, or the problem."""
-    buffer, (starts, ends) = chunk.bodies, _edges(chunk, table)
-    columns = zip(table.codec.tolist(), starts.tolist(), ends.tolist(), strict=True)
-    for number, (codec, start, end) in enumerate(columns):
-        try:
-            part = decompress_briefly(codec, buffer[start:end], limits) if codec else buffer[start:end]
-        except KafkaLogError as error:
-            place = batch_location(where, table, number)
-            yield number, b"", [RecordProblem(int(group.rows[number]), located(error, place))]
-        else:
-            yield number, part, []
-            del part  # before more is decompressed
-
-
-def _key_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
-    """The records of a group of compressed v2 batches with their keys, copied while the bytes are in the CPU cache."""
-    table = chunk.table.rows(group.rows)
-    keys = _Keys(chunk.table, group.rows, table, where)
-    for number, part, problem in _parts(chunk, group, table, limits, where):
-        count = int(table.record_count[number])
-        if count > MOST_ROWS or len(part) > _MOST_KEY_BYTES:
-            yield from keys.tables_to(number)
-            rows, edges = slice(number, number + 1), np.array((0, len(part)), np.int64)
-            content, part = memoryview(bytes(part)), b""
-            whole = _Spans(chunk.table, group.rows[rows], table.rows(rows), content, edges[:1], edges[1:], where)
-            yield from whole.tables(problem)
-            del content, whole
-            keys.skip(number)
-            continue
-        if not keys.have_room(count, len(part)):
-            yield from keys.tables_to(number)
-        keys.index(number, part, problem)
-    yield from keys.tables_to(len(table))
 
 
 class _Spans:
@@ -649,49 +609,3 @@ class _Spans:
         left = int(self._spans[number, _SPAN["end"]]) - end
         message = f"{counted_plainly(left, 'byte')} after the last of {counted_plainly(count, 'record')}"
         return RecordProblem(batch, InvalidRecord(message, place, code="record-trailing-bytes"))
-
-
-class _Keys(_Spans):
-    """v2 batches that are indexed one after the other, with their keys alone, to tables of several batches."""
-
-    def __init__(self, batches: BatchTable, rows: NDArray[np.intp], table: BatchTable, where: Location) -> None:
-        starts = np.zeros(len(table), np.int64)
-        super().__init__(batches, rows, table, memoryview(b""), starts, starts, where)
-        self.skip(-1)
-
-    def skip(self, number: int) -> None:
-        """Begin a table with the batch after this one."""
-        self._first = number + 1
-        self._known: list[RecordProblem] = []
-        self._columns = np.empty((MOST_ROWS, len(_R)), np.int64)
-        self._keys = memoryview(np.empty(_PORTION_BYTES, np.uint8))
-        self._read = self._end = 0
-
-    def have_room(self, count: int, size_bytes: int) -> bool:
-        """Whether the table has room for so many records, and for keys of so many bytes."""
-        return self._read + count <= len(self._columns) and self._end + size_bytes <= len(self._keys)
-
-    def index(self, number: int, part: bytes | memoryview, problem: list[RecordProblem]) -> None:
-        """Index the next batch, for which there is room."""
-        self._known += problem
-        self._spans[number, _SPAN["end"]] = len(part)
-        self._end = index_keys(
-            memoryview(part),
-            memoryview(self._spans),
-            number,
-            memoryview(self._columns),
-            self._read,
-            memoryview(self._results),
-            self._keys,
-            self._end,
-        )
-        self._read += int(self._results[number, _RECORDS])
-
-    def tables_to(self, number: int) -> Iterator[RecordTable]:
-        """The table of the batches that are indexed, all before this one, if there are any; the next begins there."""
-        if number > self._first:
-            problems = self._known + self._problems(self._first, number, {each.batch for each in self._known})
-            problems.sort(key=lambda problem: problem.batch)
-            records, keys = self._columns[: self._read], self._keys[: self._end]
-            self.skip(number - 1)
-            yield RecordTable(self._batches, keys, records, problems)

@@ -240,9 +240,6 @@ class RowBlock(msgspec.Struct, frozen=True):
 
 def bounded_parts(table: RecordTable, most_bytes: int = PART_BYTES) -> Iterator[RecordTable]:
     """The table in parts whose records have at most ``most_bytes`` in sum, each at least one record."""
-    if len(table) and len(table.buffer) <= most_bytes:  # all are in it
-        yield table
-        return
     ends = np.cumsum(table.size_bytes)
     first = 0
     while first < len(table):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.columns import DECODED_NAMES, EXTRA_RECORD_COLUMNS, RECORD
+from format.columns import EXTRA_RECORD_COLUMNS, RECORD
 from format.log.batch_table import BatchTable
 from format.log.record_table import RECORD_COLUMN, RecordTable
 from format.scan.selection import Selection
@@ -17,8 +17,6 @@ from format.scan.selection import Selection
 _OF_BODIES = frozenset({"timestamp", "key", "value", "headers", "size_bytes"})
 #: The columns of records that headers answer.
 HEADER_COLUMNS = frozenset(column.name for column in (*RECORD.columns, *EXTRA_RECORD_COLUMNS)) - _OF_BODIES
-#: The columns of records that take more than the header and the key.
-VALUE_COLUMNS = frozenset({"value", "headers"}) | DECODED_NAMES
 #: A batch whose header names more records is read: that many do not come from a producer.
 _MOST_RECORDS = 1_000_000
 _SMALLEST_RECORD_BYTES = 7

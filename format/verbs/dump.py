@@ -34,7 +34,7 @@ from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs
 from format.scan.follow import CaughtUp, FollowDriver, FollowTerms, follow_logs
 from format.scan.followed_partition import logs_before
-from format.scan.header_records import HEADER_COLUMNS, VALUE_COLUMNS, answered_by_headers, records_of_headers
+from format.scan.header_records import HEADER_COLUMNS, answered_by_headers, records_of_headers
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange, Unfolded, own_room
 from format.scan.read_log import LogChunk, selected_chunks
@@ -144,11 +144,7 @@ class DumpScan(msgspec.Struct, Unfolded[Block], frozen=True):
             for records in records_of_headers(item.chunk.table.rows(item.readable)):
                 yield record_block(records, item.location, schema, log.log_start_offset)
         else:
-            keys_only = terms.columns is not None and terms.columns.isdisjoint(VALUE_COLUMNS)
-            tables = record_tables(
-                item.chunk, which=item.readable, limits=terms.limits, location=item.location, keys_only=keys_only
-            )
-            for records in tables:
+            for records in record_tables(item.chunk, which=item.readable, limits=terms.limits, location=item.location):
                 yield from reading_findings(records, item.location)
                 if not selection.is_everything:
                     is_selected = selection.records(records) & (records.offset >= item.least_offset)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -297,22 +296,16 @@ NEWEST, LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 
 
 def refusal_findings(
-    log_dir: Path,
-    limits: Limits,
-    elsewhere: frozenset[tuple[str, int]] = frozenset(),
-    kept: dict[tuple[Any, ...], Any] | None = None,
+    log_dir: Path, limits: Limits, elsewhere: frozenset[tuple[str, int]] = frozenset()
 ) -> Iterator[Finding]:
     """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
 
     There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
-    ``kept`` takes what another simulated start of the same command need not read again.
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
-    kept = {} if kept is None else kept
     version = _version_of(log_dir)
-    terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
-    result = boot([log_dir], terms)
+    result = boot([log_dir], BootTerms(version, is_release_known=False, is_one_of_several=True, limits=limits))
     for step in result.steps:
         if step.action is Action.REFUSE:
             yield _finding("boot-refused", step, f"a broker would not start: {step_words(step)}")

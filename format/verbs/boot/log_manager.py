@@ -238,7 +238,6 @@ def _subdirectories(log_dir: LogDirState, state: LogsState) -> list[Path]:
 
 
 def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -> FoundLog:
-    """The load of one log, or that of an earlier start of the same command on the same terms."""
     terms, image, key = state.terms, state.image, name.key
     load = LoadTerms(
         terms,
@@ -251,21 +250,14 @@ def _loaded(path: Path, name: LogName, log_dir: LogDirState, state: LogsState) -
         and not (image is not None and image.is_known_local(name.topic)),
         max_index_bytes=None if image is None else image.max_index_bytes(name.topic),
     )
-    on = (
-        path, terms.version, load.is_whole, load.clean, load.recovery_point,
-        load.log_start, load.is_deleted, load.may_be_remote, load.max_index_bytes,
-    )  # fmt: skip
-    known = terms.kept.get(on)
-    files = read_partition_files(path, *key) if known is None else known.files
+    files = read_partition_files(path, *key)
     state.unread += files.unread_logs
     state.links += [path / each for each in files.links]
-    if known is None:
-        epochs = EpochCache(files, terms.limits)
-        log = load_log(files, load)
-        if not load.is_deleted:
-            epochs.settle(log)
-        known = terms.kept[on] = FoundLog(path, log_dir, name, _topic_id(files, terms), log, files)
-    return replace(known, log_dir=log_dir)
+    epochs = EpochCache(files, terms.limits)
+    log = load_log(files, load)
+    if not load.is_deleted:
+        epochs.settle(log)
+    return FoundLog(path, log_dir, name, _topic_id(files, terms), log, files)
 
 
 def removed_by_start(path: Path, log_end: int, terms: BootTerms) -> tuple[int, int] | None:

@@ -353,7 +353,6 @@ class LoadedMetadata(msgspec.Struct):
     steps: list[Step] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)  # about records of later releases
     levels: list[tuple[str, int, Path, int]] = msgspec.field(default_factory=list)  # feature, level, file, offset
-    contradiction: StopsStart | None = None
     log_end_offset: int = 0  # after the load
     is_cut: bool = False  # whether damage in the log is cut off
 
@@ -374,13 +373,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> LoadedMetadata:
         reason = "there is no metadata log here: the node begins a new one and knows of no topic"
         step = Step(Action.CREATE, path, layout.CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG)
         return LoadedMetadata(ClusterImage(), steps=[step])
-    on = path, terms.version, terms.is_release_known, terms.every_file
-    found: LoadedMetadata | None = terms.kept.get(on)
-    if found is None:
-        found = terms.kept[on] = _loaded(path, terms)
-    if found.contradiction is not None:
-        raise found.contradiction
-    return found
+    return _loaded(path, terms)
 
 
 def check_levels(state: LoadedMetadata, terms: BootTerms) -> None:
@@ -461,7 +454,7 @@ def _snapshot_end(snapshot_id: tuple[int, int], path: Path, terms: BootTerms) ->
 def _replay(files: list[tuple[Path, int, int]], state: LoadedMetadata, terms: BootTerms) -> None:
     """Replay a snapshot and logs into the image; a record that cannot be read becomes ``image.problem``.
 
-    Raises StopsStart for the first record at which a node stops.
+    Raises StopsStart for the first record at which a node stops, and for a log that refers to what is nowhere.
     """
     later = [stop for each in files for stop in check_records(*each, terms)]
     image = ClusterImage()
@@ -486,7 +479,7 @@ def _replay(files: list[tuple[Path, int, int]], state: LoadedMetadata, terms: Bo
         offset, text = replay.first_contradiction
         reason = f"the metadata log refers to records that the snapshot lacks: {text}"
         message = f"Error loading metadata log record from offset {offset}"
-        state.contradiction = StopsStart(message, "MetadataLoader", state.path, reason)
+        raise StopsStart(message, "MetadataLoader", state.path, reason)
 
 
 def _check_next_epoch(state: LoadedMetadata, log_epoch: int, path: Path) -> None:

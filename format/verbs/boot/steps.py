@@ -169,9 +169,8 @@ class BootTerms(msgspec.Struct, frozen=True):
     ``is_release_known``: the node runs this release, and no later one. ``is_one_of_several``: the log directory may be
     one of several of its node, and the others are not known: nothing is reported that may lie in the others, and logs
     that a broker would recover are not read. ``read_logs`` are logs that the caller has read with their CRCs, by path:
-    recovery does not read them again. ``kept`` holds loaded logs between the starts of one command. ``is_broker``:
-    whether process.roles of the node has the broker, None where that is to be found. ``later`` is metadata of another
-    node, which decides what belongs to this one.
+    recovery does not read them again. ``is_broker``: whether process.roles of the node has the broker, None where that
+    is to be found. ``later`` is metadata of another node, which decides what belongs to this one.
     """
 
     version: tuple[int, int] = (4, 4)
@@ -180,7 +179,6 @@ class BootTerms(msgspec.Struct, frozen=True):
     is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS
     read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
-    kept: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
     is_broker: bool | None = None
     later: KnownMetadata | None = None
 

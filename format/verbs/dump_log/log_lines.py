@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from format import layout
-from format.codecs.checksums import crc32_of, crc_tables
+from format.codecs.checksums import crc_tables
 from format.errors import KafkaLogError, LimitExceeded
 from format.findings import Finding, finding_of
 from format.internal_topics.decoder import decode_control_value
@@ -31,7 +31,7 @@ from format.kernel.tables import RECORD_COLUMNS
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.kafka_batch import BatchFacts
-from format.log.read_records import record_tables
+from format.log.read_records import inner_crcs, record_tables
 from format.log.record_table import RecordTable
 from format.scan.protocol import LogUnit
 from format.scan.read_log import IntactElsewhere, crc_findings, tail_finding
@@ -45,8 +45,6 @@ _FASTEST = 1
 _PACKED_GAPS = 64 * 1024
 _OUT_BYTES = 1024 * 1024
 _LINE_BYTES = 1024
-_MAGIC_AT = layout.MESSAGE_V0.offset_of("magic")
-_CRC_AT = layout.MESSAGE_V0.offset_of("crc")
 _NO_RECORDS = np.empty((0, len(RECORD_COLUMNS)), np.int64)
 #: The text before a control record's fields; 4.3.1 put a colon after the newest of them.
 _CONTROL_NAMES = {
@@ -219,16 +217,6 @@ class BulkLines:
         self._state[2] = record
         if batch:
             self._state[:2] = (self.batch + 1, 0)
-
-
-def inner_checks(records: RecordTable) -> list[tuple[int, bool]]:
-    """The stored CRC of each v0 or v1 message, and whether it is correct."""
-    buffer = records.buffer
-    checks = []
-    for start, size_bytes in zip(records.start.tolist(), records.size_bytes.tolist(), strict=True):
-        crc = int.from_bytes(buffer[start + _CRC_AT : start + _MAGIC_AT], "big")
-        checks.append((crc, crc32_of(buffer[start + _MAGIC_AT : start + size_bytes]) == crc))
-    return checks
 
 
 def record_line(
@@ -494,7 +482,8 @@ def _kafka_records(facts: BatchFacts, table: RecordTable, first: int, last: int)
     of_batch = table.rows(slice(first, last))
     checks: list[tuple[int, bool]] = [(facts.crc, facts.crc_valid)] * len(of_batch)
     if facts.magic < 2 and facts.codec:
-        checks = inner_checks(of_batch)
+        crcs, valid = inner_crcs(of_batch, np.arange(len(of_batch)))
+        checks = list(zip(crcs.tolist(), valid.tolist(), strict=True))
     for row, (sequence, (crc, crc_valid)) in enumerate(zip(of_batch.sequence.tolist(), checks, strict=True)):
         headers = of_batch.headers(row)
         yield KafkaRecord(

@@ -129,7 +129,7 @@ def largest_timestamp(
         return _scanned_largest(segment, "there is no .timeindex")
     try:
         index = segment.source(path)
-        entry = time_index.last_entry(index, segment.base_offset)
+        entry = time_index.floor_entry(index, segment.base_offset, None)
         is_trimmed = _is_trimmed(index, entry)
     except KafkaLogError as error:
         segment.report(finding_of(error, segment.at(path)))
@@ -258,7 +258,7 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     if path is None:
         return None
     try:
-        last = offset_index.last_entry(segment.source(path), segment.base_offset)
+        last = offset_index.floor_entry(segment.source(path), segment.base_offset, None)
     except KafkaLogError:
         return None  # look-ups by offset report it
     if last is None:

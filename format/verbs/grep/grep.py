@@ -1,8 +1,8 @@
 """grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs.
 
 grep is a scan. The matches in a chunk depend on that chunk alone, so processes share the chunks of a log, and send the
-records found as lines, as rows or as a number. Only with context the fold decides what is shown, as the records around
-a match may lie in other chunks; then one process reads each log.
+records found as lines, as rows or as a number. The records around a match may lie in other chunks: with context, the
+rows of all logs go through one loop, which decides what is shown.
 """
 
 from __future__ import annotations
@@ -329,13 +329,6 @@ class Context(msgspec.Struct, frozen=True):
     after: int = 0
 
 
-class _Marked(msgspec.Struct, frozen=True):
-    """Some consecutive records, and which of them match."""
-
-    records: RecordTable
-    is_match: NDArray[np.bool_]
-
-
 def context_schema(extra_columns: frozenset[str]) -> RowSchema:
     """The columns of rows with context: ``is_match`` is the last."""
     schema = record_schema(extra_columns)
@@ -378,10 +371,10 @@ def found_with_context(
             break
 
 
-class ContextScan(msgspec.Struct, frozen=True):
-    """grep with context as a scan: of each log the matches and the records around them.
+class ContextScan(msgspec.Struct, Unfolded[FoundRows | Finding], frozen=True):
+    """grep with context as a scan: the parts are the matches in each table of records, and the records around them.
 
-    The first and the last records of a log are among these, as they may be around a match in the log before or after.
+    The first and the last records of a table are among these, as they may be around a match in the one before or after.
     """
 
     grep: GrepScan
@@ -392,83 +385,27 @@ class ContextScan(msgspec.Struct, frozen=True):
     def needs(self) -> Needs:
         return replace(self.grep.needs, cost=None)
 
-    def parts(self, opened: OpenedRange) -> Iterator[_Marked | Finding]:
-        """The selected records of a range, and findings."""
+    def parts(self, opened: OpenedRange) -> Iterator[FoundRows | Finding]:
+        """Rows of a range that may be shown, and findings."""
+        schema = record_schema(self.extra_columns)
         for item in self.grep.selected(opened, lambda chunk: chunk.readable):
             if isinstance(item, Finding):
                 yield item
                 continue
             is_match = np.zeros(len(item.records), np.bool_)
             is_match[matching(item.records, self.grep.criteria)] = True
-            yield _Marked(item.records, is_match)
+            numbers = np.flatnonzero(self._may_be_shown(is_match))
+            rows = record_rows(item.records.rows(numbers), item.location, schema, opened.log.log_start_offset)
+            marked: Iterable[Row] = ((*row, found) for row, found in zip(rows, is_match[numbers].tolist(), strict=True))
+            yield FoundRows(marked, len(numbers), item.location)
 
-    def fold(self, log: LogUnit, parts: LogParts[_Marked | Finding]) -> Iterator[FoundRows | Finding]:
-        """The records of a log that are shown, and findings."""
-        held = _Held(self.context.before)
-        still_after = self.context.after
-        for item in with_last_finding(log, parts):
-            if isinstance(item, Finding):
-                yield item
-                continue
-            shown, needed_before, still_after = self._shown(item.is_match, still_after)
-            for records in held.last(needed_before):
-                yield self._rows(records, np.zeros(len(records), np.bool_), log)
-            numbers = np.flatnonzero(shown)
-            if len(numbers):
-                held.clear()
-                yield self._rows(item.records.rows(numbers), item.is_match[numbers], log)
-            held.add(item.records, int(numbers[-1]) + 1 if len(numbers) else 0)
-        for records in held.last(self.context.before):
-            yield self._rows(records, np.zeros(len(records), np.bool_), log)
-
-    def _shown(self, is_match: NDArray[np.bool_], still_after: int) -> tuple[NDArray[np.bool_], int, int]:
-        """Which records are shown, how many more before the first, and how many more after the last."""
-        count = len(is_match)
-        found = np.flatnonzero(is_match)
+    def _may_be_shown(self, is_match: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Which records of a table match, lie around a match, or may lie around one in another table."""
+        count, found = len(is_match), np.flatnonzero(is_match)
         steps = np.zeros(count + 1, np.int64)
         np.add.at(steps, np.maximum(found - self.context.before, 0), 1)
         np.add.at(steps, np.minimum(found + self.context.after + 1, count), -1)
         shown: NDArray[np.bool_] = np.cumsum(steps[:-1]) > 0
-        shown[:still_after] = True
-        left = max(still_after - count, 0)
-        if not len(found):
-            return shown, 0, left
-        needed = max(self.context.before - int(found[0]), 0) if not still_after else 0
-        return shown, needed, max(left, int(found[-1]) + self.context.after + 1 - count)
-
-    def _rows(self, records: RecordTable, is_match: NDArray[np.bool_], log: LogUnit) -> FoundRows:
-        rows = record_rows(records, log.location, record_schema(self.extra_columns), log.log_start_offset)
-        marked: Iterable[Row] = ((*row, found) for row, found in zip(rows, is_match.tolist(), strict=True))
-        return FoundRows(marked, len(records), log.location)
-
-
-class _Held:
-    """The last records that were not shown, at most ``most`` of them."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._tables: deque[RecordTable] = deque()
-        self._count = 0
-
-    def add(self, records: RecordTable, first: int) -> None:
-        """Hold the last records of a table, from row ``first`` on."""
-        kept = records.rows(slice(max(first, len(records) - self._most), len(records)))
-        if not len(kept):
-            return
-        self._tables.append(kept)
-        self._count += len(kept)
-        while self._count - len(self._tables[0]) >= self._most:
-            self._count -= len(self._tables.popleft())
-
-    def last(self, count: int) -> Iterator[RecordTable]:
-        """The last of the records held, in order."""
-        too_many = max(self._count - count, 0)
-        for table in self._tables:
-            skipped = min(too_many, len(table))
-            too_many -= skipped
-            if skipped < len(table):
-                yield table.rows(slice(skipped, len(table)))
-
-    def clear(self) -> None:
-        self._tables.clear()
-        self._count = 0
+        shown[: self.context.after] = True
+        shown[max(count - self.context.before, 0) :] = True
+        return shown

@@ -411,7 +411,7 @@ def _side_file_counts(
     # Entries of indexes are counted by bisection: the preallocated zeros of an active segment are not read.
     def index_entries(index: Any, entry: layout.Layout, source: Source, where: Location) -> int:
         whole_entries(source, entry.size_bytes, where)
-        last = index.last_entry(source, base_offset)
+        last = index.floor_entry(source, base_offset, None)
         return 0 if last is None else int(last.entry_number) + 1
 
     def aborted_txns(source: Source, where: Location) -> int:

@@ -124,12 +124,7 @@ class _Answers(msgspec.Struct):
         for log_dir in (each for target in self.targets for each in target.log_dirs):
             node_id = self.context.node_id_at(log_dir.path)
             nodes.setdefault(log_dir.path if node_id is None else f"node {node_id}", []).append(log_dir.path)
-        terms = BootTerms(
-            is_release_known=False,
-            limits=self.terms.limits,
-            read_logs=self.survey.read_logs,
-            kept=self.survey.kept_start,
-        )
+        terms = BootTerms(is_release_known=False, limits=self.terms.limits, read_logs=self.survey.read_logs)
         for name, paths in nodes.items():
             with self._answering(f"the start of {name}"):
                 result = boot(paths, terms)
@@ -296,7 +291,7 @@ class ReportRun:
         )
         for target in self.targets:
             self._survey.begin(partial(_partition_at, [target], self.terms))
-            verified = verify(target, terms, watch=self._survey.see, kept_start=self._survey.kept_start)
+            verified = verify(target, terms, watch=self._survey.see)
             yield from map(self._taken, verified)
             self.coverage.add(verified.coverage)
         self._survey.finish()

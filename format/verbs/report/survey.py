@@ -5,7 +5,7 @@ verify passes each chunk to ``ReportSurvey.see`` before it checks it; tables of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,6 @@ from format.verbs.verify.walk import WalkedChunk, sound_batches
 _SECOND_MS = 1_000
 #: The most pairs of topic and time that are kept; then the intervals of time are doubled.
 _MOST_TIMES = 24_000
-#: How many more numbers than values may be counted one by one.
-_CLOSE = 1_000
 _MOST_RELATIVE = layout.MAX_RELATIVE_OFFSET
 #: The number of ranges of offsets by which the bytes of one partition are added up.
 OFFSET_RANGES = 128
@@ -63,12 +61,10 @@ class BytesByTime(msgspec.Struct):
             times, sizes, counts = times[known], sizes[known], counts[known]
         if not len(times):
             return
-        numbers, places = _numbered(times // self.width_ms)
+        numbers, places = np.unique(times // self.width_ms, return_inverse=True)
         all_bytes = np.bincount(places, weights=sizes)
         all_records = np.bincount(places, weights=counts)
-        for number, size_bytes, records in zip(numbers, all_bytes.tolist(), all_records.tolist(), strict=True):
-            if not size_bytes:
-                continue
+        for number, size_bytes, records in zip(*map(np.ndarray.tolist, (numbers, all_bytes, all_records)), strict=True):
             found = self.sums.setdefault((topic, number), [0, 0])
             found[0] += int(size_bytes)
             found[1] += int(records)
@@ -79,16 +75,6 @@ class BytesByTime(msgspec.Struct):
                 found = self.sums.setdefault((topic, number // 2), [0, 0])
                 found[0] += size_bytes
                 found[1] += records
-
-
-def _numbered(values: Int64Column) -> tuple[Sequence[int], Int64Column]:
-    """Numbers in rising order with all values among them, and the place of each value there."""
-    least = int(values.min())
-    width = int(values.max()) - least + 1
-    if width <= len(values) + _CLOSE:
-        return range(least, least + width), values - least
-    numbers, places = np.unique(values, return_inverse=True)  # it sorts, which takes longer
-    return numbers.tolist(), places
 
 
 class BytesByOffset(msgspec.Struct):
@@ -191,8 +177,6 @@ _MOST_PLACES = 200
 _MOST_WAITING = 100_000
 _MOST_ENDED = 1_000
 _MOST_EPOCHS = 100
-#: The number of batches that are added to the sums at once.
-_ADDED_TOGETHER = 2_048
 _FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS.index("last_offset")
 _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
 
@@ -311,7 +295,7 @@ class _Placed(msgspec.Struct):
 
 
 class _Current(msgspec.Struct):
-    """The partition that verify reads, and its last table. ``held`` are tables that its bytes by offset lack yet."""
+    """The partition that verify reads, and its last table."""
 
     seen: SurveyedPartition
     partition: Partition
@@ -319,22 +303,6 @@ class _Current(msgspec.Struct):
     topic: int
     log: LogUnit | None = None
     table: BatchTable = msgspec.field(default_factory=BatchTable.empty)
-    held: list[tuple[BatchTable, int]] = msgspec.field(default_factory=list)
-    held_rows: int = 0
-
-    def hold(self, table: BatchTable, base_offset: int) -> None:
-        """Take a table for the bytes by offset, which few small partitions keep."""
-        self.held.append((table, base_offset))
-        self.held_rows += len(table)
-        if self.held_rows > _ADDED_TOGETHER:
-            self.add_held()
-
-    def add_held(self) -> None:
-        """Complete the bytes by offset."""
-        for table, base_offset in self.held:
-            if self.seen.by_offset is not None:
-                self.seen.by_offset.add(table, base_offset)
-        self.held, self.held_rows = [], 0
 
 
 class ReportSurvey(msgspec.Struct):
@@ -350,13 +318,9 @@ class ReportSurvey(msgspec.Struct):
     sizes: BatchSizes = msgspec.field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = msgspec.field(default_factory=dict)
     read_logs: dict[Path, ReadLog] = msgspec.field(default_factory=dict)  # logs that a broker's start may recover
-    kept_start: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
     topics: dict[str, int] = msgspec.field(default_factory=dict)  # numbers by name, in the order of appearance
     _by_offset: list[SurveyedPartition] = msgspec.field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
-    _tables: list[BatchTable] = msgspec.field(default_factory=list)  # of ``_tables_topic``, not yet in the sums
-    _tables_topic: int = 0
-    _tables_rows: int = 0
     _last_place: tuple[str, Path] = ("", Path())
     _waiting: dict[str, list[_Placed]] = msgspec.field(default_factory=dict)  # by path, until their batches are seen
     _waiting_count: int = 0
@@ -386,7 +350,6 @@ class ReportSurvey(msgspec.Struct):
         seen.last_log_timestamp = max(seen.last_log_timestamp, table.sums.max_timestamp)
         seen.log_end_offset = table.last_offset_of(len(table) - 1) + 1
         base_offset = log.location.base_offset or 0
-        current.hold(table, base_offset)
         sound = sound_batches(table)
         self._add(seen, current.topic, log.location, table, sound)
         if is_first and base_offset:
@@ -398,8 +361,6 @@ class ReportSurvey(msgspec.Struct):
     def add(self, where: Location, table: BatchTable) -> None:
         """Add batches that a scan wrote of the log at ``where``; the partitions may come in any order."""
         seen = self.partition(Path(where.path).parent)
-        if seen.by_offset is not None:
-            seen.by_offset.add(table, 0)
         self._add(seen, self.topic(where.topic or where.path), where, table, sound_batches(table))
 
     def partition(self, path: Path) -> SurveyedPartition:
@@ -410,18 +371,15 @@ class ReportSurvey(msgspec.Struct):
         return self.topics.setdefault(name, len(self.topics))
 
     def _add(self, seen: SurveyedPartition, topic: int, where: Location, table: BatchTable, sound: BatchTable) -> None:
-        """Add batches to the sums; those of small partitions of one topic are added together by time and size."""
+        """Add batches to the sums."""
         for placed in self._waiting.get(where.path, ()):
             placed.see(table)
         seen.totals.add(table, where.base_offset)
         seen.record_count += table.sums.record_count
-        if self._tables and topic != self._tables_topic:
-            self._add_tables()
-        self._tables_topic = topic
-        self._tables.append(table)
-        self._tables_rows += len(table)
-        if self._tables_rows >= _ADDED_TOGETHER:
-            self._add_tables()
+        self.by_time.add(topic, table)
+        self.sizes.add(table)
+        if seen.by_offset is not None:
+            seen.by_offset.add(table, where.base_offset or 0)
         if not len(sound):
             return
         sums = sound.sums
@@ -435,13 +393,6 @@ class ReportSurvey(msgspec.Struct):
             if epoch >= 0 and (len(seen.epochs) < _MOST_EPOCHS if known is None else offset < known[0]):
                 place = where.at(int(sound.position[row]), None, offset)
                 seen.epochs[epoch] = offset, int(sound.max_timestamp[row]), place
-
-    def _add_tables(self) -> None:
-        tables, self._tables, self._tables_rows = self._tables, [], 0
-        if tables:
-            table = tables[0] if len(tables) == 1 else BatchTable.concatenated(tables)
-            self.by_time.add(self._tables_topic, table)
-            self.sizes.add(table)
 
     def _note_read(self, log: LogUnit, walked: WalkedChunk) -> None:
         """Add a chunk to the summary of a log for boot, which then does not read the log again."""
@@ -503,8 +454,7 @@ class ReportSurvey(msgspec.Struct):
         return self._last_place[1]
 
     def finish(self) -> None:
-        """End the last partition, and complete the sums and the time line."""
-        self._add_tables()
+        """End the last partition, and complete the time line."""
         self._end_partition()
         self._settle_waiting(list(self._waiting))
         for seen in self.partitions.values():
@@ -543,7 +493,6 @@ class ReportSurvey(msgspec.Struct):
         if not ended.places and len(shown) == LARGEST and ended.log_bytes <= shown[-1].log_bytes:
             ended.by_offset = None  # the usual case
             return
-        current.add_held()
         kept = [each for each in self._by_offset if each is not ended]
         if ended.by_offset is not None:
             kept.append(ended)

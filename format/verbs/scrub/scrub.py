@@ -45,6 +45,7 @@ from format.node.target import Target
 from format.scan.drivers import SerialDriver, size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
+from format.state.cluster_context import topic_id_in
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.scrub.digest import MASK, Digest, batch_hashes
 from format.verbs.scrub.state import KnownPartition, State, VerifiedSegment
@@ -195,7 +196,7 @@ class _Planner:
             self._cleaned[path.parent] = cleaned_offsets(path.parent, self._terms.limits)
         is_compacted = self._compacted_topics.get(topic, False) or topic in layout.COORDINATOR_TOPICS
         is_compacted = is_compacted or (topic, number) in self._cleaned[path.parent]
-        topic_id = topic_id_of(partition, self._terms.limits)
+        topic_id = topic_id_in(partition.metadata, self._terms.limits)
         is_same = known is not None and (known.directory_inode, known.topic_id) == (inode, topic_id)
         verified = {each.base_offset: each for each in self._state.segments(known.id)} if known and is_same else {}
         rows, gone, may_rest = self._due(path, base_offsets, sizes, verified)
@@ -265,15 +266,6 @@ def _base_offsets_and_sizes(partition: Partition) -> tuple[Int64Column, Int64Col
     logs = [(each.base_offset, size_of(each.log)) for each in partition.segments if each.log is not None]
     columns = np.array(logs, np.int64).reshape(-1, 2)
     return columns[:, 0].copy(), columns[:, 1].copy()
-
-
-def topic_id_of(partition: Partition, limits: Limits) -> str | None:
-    """The topic id of a partition; None for one without, and for one that cannot be read."""
-    if partition.metadata is None:
-        return None
-    with suppress(KafkaLogError):
-        return partition.topic_id_file(partition.metadata, limits).topic_id
-    return None
 
 
 def cleaned_offsets(log_dir: Path, limits: Limits) -> Mapping[tuple[str, int], int]:
@@ -437,7 +429,7 @@ class _Check(msgspec.Struct):
             return None
         replica = self.due.replica
         try:
-            if topic_id_of(read_partition(replica.path), self.terms.limits) != replica.topic_id:
+            if topic_id_in(read_partition(replica.path).metadata, self.terms.limits) != replica.topic_id:
                 return None  # the topic was deleted and made again
         except KafkaLogError:
             return None  # a broker deleted it

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -317,14 +317,12 @@ def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
 class VerifyScan(msgspec.Struct, frozen=True):
     """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage.
 
-    ``elsewhere`` has, by log directory, what the other log directories of its node hold. ``kept_start`` is for callers
-    that simulate a broker's start, too, and only in their process.
+    ``elsewhere`` has, by log directory, what the other log directories of its node hold.
     """
 
     walk: LogWalk = LogWalk()
     compacted_topics: Mapping[str, bool] = msgspec.field(default_factory=dict)
     elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
-    kept_start: dict[tuple[Any, ...], Any] | None = None
 
     def place(self, unit: Unit) -> Path | None:
         """The partition directory or the file of a unit; None for a log directory's own files."""
@@ -357,10 +355,9 @@ class VerifyScan(msgspec.Struct, frozen=True):
         elif not _is_live(unit):
             yield from self._look(unit, driver, coverage)
         else:
-            anew = replace(self, kept_start=None)
 
             def again() -> Iterator[Finding]:
-                return anew._look(_listed_anew(unit, self.walk.limits), SerialDriver(self.walk), Coverage())
+                return self._look(_listed_anew(unit, self.walk.limits), SerialDriver(self.walk), Coverage())
 
             yield from settled_findings(list(self._look(unit, driver, coverage)), again, location_of_unit(unit))
         yield coverage
@@ -410,7 +407,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
             checkpoints.findings,
             check_log_dir_files(log_dir, checkpoints, limits),
             check_topic_ids(log_dir, limits),
-            refusal_findings(log_dir.path, limits, elsewhere, self.kept_start),
+            refusal_findings(log_dir.path, limits, elsewhere),
         ):
             report.add(found)
             yield from report.ended()
@@ -480,19 +477,13 @@ def location_of_unit(unit: LogDirFiles | PartitionDirectory | LoneFile) -> Locat
     return location_of_directory(unit.path) if isinstance(unit, PartitionDirectory) else location_of_file(unit.path)
 
 
-def verify(
-    path: Path | Target,
-    terms: VerifyTerms | None = None,
-    *,
-    watch: Watch | None = None,
-    kept_start: dict[tuple[Any, ...], Any] | None = None,
-) -> Verified:
+def verify(path: Path | Target, terms: VerifyTerms | None = None, *, watch: Watch | None = None) -> Verified:
     """Findings for what lies at ``path``, in a fixed order.
 
     Raises InputError for a path that is none of Kafka's; every other problem is a finding.
     """
     terms = VerifyTerms() if terms is None else terms
-    return Verified(lambda coverage: _findings((target_at(path),), terms, coverage, watch, kept_start))
+    return Verified(lambda coverage: _findings((target_at(path),), terms, coverage, watch))
 
 
 def verify_all(targets: Sequence[Target], terms: VerifyTerms) -> Verified:
@@ -553,14 +544,10 @@ def _advised(findings: Iterable[Finding], targets: Sequence[Target], limits: Lim
 
 
 def _findings(
-    targets: Sequence[Target],
-    terms: VerifyTerms,
-    coverage: Coverage,
-    watch: Watch | None = None,
-    kept_start: dict[tuple[Any, ...], Any] | None = None,
+    targets: Sequence[Target], terms: VerifyTerms, coverage: Coverage, watch: Watch | None = None
 ) -> Iterator[Finding]:
     scan = VerifyScan(terms.walk, terms.compacted_topics, _elsewhere(targets, terms))
-    here, clusters = replace(scan, kept_start=kept_start), [cluster_of(target.path) for target in targets]
+    clusters = [cluster_of(target.path) for target in targets]
     listed: dict[int, list[Unit]] = {}
     if not any(clusters) and terms.jobs > 1 and may_be_shared(terms.walk):
         for number, target in enumerate(targets):
@@ -569,9 +556,9 @@ def _findings(
     is_verified = terms.is_verified or (lambda path: False)
     with open_units(
         terms.walk,
-        lambda unit, driver: here.results(unit, _ToldDriver(driver, terms, watch)),
+        lambda unit, driver: scan.results(unit, _ToldDriver(driver, terms, watch)),
         [
-            (unit, [log for log in here.logs(unit) if not is_verified(log.path)])
+            (unit, [log for log in scan.logs(unit) if not is_verified(log.path)])
             for unit in chain.from_iterable(listed.values())
         ],
         terms.jobs,

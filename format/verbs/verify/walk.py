@@ -163,10 +163,6 @@ def _record_findings(
     partition_count = walk.partition_count_of(location)
     internal_check, changes = _internal_checks(location)
     needs_tables = partition_count is not None or internal_check is not None
-    sound = None if needs_tables else record_check.sound_chunk(chunk)
-    if sound is not None:
-        walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
-        return
     for group in batch_groups(chunk.table, chunk.table.crc_valid != 0):
         sound = None if needs_tables else record_check.sound_records(chunk, group)
         if sound is not None:

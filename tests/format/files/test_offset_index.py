@@ -91,7 +91,7 @@ def test_floor_entry_of_a_broker_s_index_is_that_of_a_naive_scan(corpus):
         index = offset_index.read(path, base_offset)
         offsets = index.offsets.tolist()
         with FileSource(path) as source:
-            last = offset_index.last_entry(source, base_offset)
+            last = offset_index.floor_entry(source, base_offset, None)
             assert last == (naive_floor(index, 2**62) if offsets else None)
             for target in {base_offset - 1, base_offset, 2**62, *offsets, *(offset - 1 for offset in offsets)}:
                 assert offset_index.floor_entry(source, base_offset, target) == naive_floor(index, target)
@@ -114,7 +114,7 @@ def test_floor_entry_is_that_of_a_naive_scan(case, data):
     assert found == naive_floor(index, target)
     if found is not None:
         assert (found.entry_number, found.offset, found.position) == found
-    assert offset_index.last_entry(BytesSource(content), base_offset) == naive_floor(index, 2**62)
+    assert offset_index.floor_entry(BytesSource(content), base_offset, None) == naive_floor(index, 2**62)
 
 
 @given(st.lists(st.tuples(st.integers(0, INT32_MAX), st.integers(1, INT32_MAX)), max_size=20), st.integers(0, 2**62))
@@ -147,7 +147,7 @@ def test_zeros_of_an_active_segment_are_padding(data_dir):
     assert (empty.entry_count, empty.padding_bytes, empty.problems) == (0, 4096, ())
     assert offset_index.floor_entry(BytesSource(bytes(4096)), 7, 100) is None
     assert offset_index.read(BytesSource(b""), 7).entry_count == 0
-    assert offset_index.last_entry(BytesSource(b""), 7) is None
+    assert offset_index.floor_entry(BytesSource(b""), 7, None) is None
 
 
 @pytest.mark.parametrize("entry_count", [0, 1, 1000, 300_000])
@@ -241,7 +241,7 @@ def test_offsets_near_the_largest_do_not_wrap():
     assert index.offsets.tolist() == [base_offset + 10, base_offset + 20, 2**63 - 1, 2**63 - 1]
     assert [each.position for each in index.problems] == [16]
     with pytest.raises(InvalidIndex):
-        offset_index.last_entry(BytesSource(encoded(*SOUND)), base_offset)
+        offset_index.floor_entry(BytesSource(encoded(*SOUND)), base_offset, None)
     for impossible in (-1, 2**63, 99999999999999999999):
         with pytest.raises(InvalidIndex):
             offset_index.read(BytesSource(encoded(*SOUND)), impossible)

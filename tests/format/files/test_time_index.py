@@ -74,7 +74,7 @@ def test_floor_entry_of_a_broker_s_index_is_that_of_a_naive_scan(corpus):
         index = time_index.read(path, base_offset)
         timestamps = index.timestamps.tolist()
         with FileSource(path) as source:
-            assert time_index.last_entry(source, base_offset) == naive_floor(index, 2**63 - 1)
+            assert time_index.floor_entry(source, base_offset, None) == naive_floor(index, 2**63 - 1)
             for target in {-1, 0, 2**62, *timestamps, *(timestamp - 1 for timestamp in timestamps)}:
                 assert time_index.floor_entry(source, base_offset, target) == naive_floor(index, target)
 
@@ -103,7 +103,7 @@ def test_floor_entry_is_that_of_a_naive_scan(steps, begins_with_zeros, padding, 
     assert found == naive_floor(index, target)
     if found is not None:
         assert (found.entry_number, found.timestamp, found.offset) == found
-    assert time_index.last_entry(BytesSource(content), 1000) == naive_floor(index, 2**63 - 1)
+    assert time_index.floor_entry(BytesSource(content), 1000, None) == naive_floor(index, 2**63 - 1)
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**63 - 1), st.integers(0, 2**31 - 1)), max_size=20), st.integers(0, 2**62))
@@ -141,7 +141,7 @@ def test_zeros_are_an_entry_only_as_the_first_one():
     assert time_index.floor_entry(BytesSource(bytes(12)), 9, -1) is None
     padding = time_index.read(BytesSource(bytes(24)), 9)
     assert (padding.entry_count, padding.padding_bytes, padding.passes_sanity_check) == (0, 24, True)
-    assert time_index.last_entry(BytesSource(bytes(24)), 9) is None
+    assert time_index.floor_entry(BytesSource(bytes(24)), 9, None) is None
     before = encoded((0, 0), (7, 3)) + bytes(24)
     assert (pairs(time_index.read(BytesSource(before), 9)), time_index.read(BytesSource(before), 9).problems) == (
         [(0, 9), (7, 12)],
@@ -165,7 +165,7 @@ def test_a_look_up_in_ten_mebibytes_reads_a_few_kibibytes(tmp_path):
             assert time_index.floor_entry(source, 0, target) == expected
             assert source.bytes_read <= 8192
     with FileSource(path) as source:
-        assert time_index.last_entry(source, 0) == (199_999, 200_000_000, 200_000)
+        assert time_index.floor_entry(source, 0, None) == (199_999, 200_000_000, 200_000)
         assert source.bytes_read <= 8192
 
 

@@ -153,8 +153,6 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             seen.append(groups_in(table))
             seen.append([in_use().hash_of_key(key, 0, len(key)) for key in keys_of(table)])
         seen += lines_of(chunk, tables)
-        for table in record_tables(chunk, which=everything, limits=LIMITS, keys_only=True):
-            seen.append(("keys", columns_of(table), bytes(table.buffer)))
     return seen
 
 
@@ -280,14 +278,13 @@ def added_up(directory: str, log: bytes) -> list[Any]:
     return seen
 
 
-def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int, int, list[int]]:
-    """Which rows the quick checks do not pass, which key belongs elsewhere, and where the chain of offsets breaks."""
+def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int, list[int]]:
+    """Which header the quick check does not pass, which key belongs elsewhere, where the chain of offsets breaks."""
     columns, records = (memoryview(np.ascontiguousarray(each.columns)) for each in (batches, table))
-    record = in_use().find_doubtful_record(table.buffer, records, columns, 5000, crc_tables()) if len(table) else -1
     misplaced = in_use().find_misplaced_record(table.buffer, records, columns, 1, 3, 0) if len(table) else -1
     break_at = in_use().find_chain_break(columns, int(batches.base_offset[0]), int(batches.leader_epoch[0]))
     wrong = [in_use().find_wrong_offset(records, columns, first, -1) for first in range(0, len(table), 7)]
-    return in_use().find_doubtful_header(columns, 2**62), record, misplaced, break_at, wrong
+    return in_use().find_doubtful_header(columns, 2**62), misplaced, break_at, wrong
 
 
 def found_in(table: RecordTable) -> list[list[int]]:

@@ -102,16 +102,15 @@ def test_unknown_tagged_fields_are_read_over_by_every_release(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("level", "action"), [(1, Action.REFUSE), (99, Action.UNKNOWN)])
-def test_the_levels_of_features_count_after_a_verification_of_the_same_command(
+def test_the_levels_of_features_count_in_a_start_and_not_in_a_verification(
     tmp_path: Path, level: int, action: Action
 ) -> None:
-    """Which does not know the release, and keeps what it has read of the metadata log."""
+    """Which does not know the release."""
     message = decoder_for("__cluster_metadata").record_types[_FEATURE_LEVEL].value
     fields = encode(message, 0, {"name": "metadata.version", "featureLevel": level})
     node = _node(tmp_path, _data(_framed(1, _FEATURE_LEVEL, 0, fields)))
-    kept: dict[tuple[object, ...], object] = {}
-    codes = [each.code for each in refusal_findings(node, DEFAULT_LIMITS, kept=kept)]
+    codes = [each.code for each in refusal_findings(node, DEFAULT_LIMITS)]
     assert "boot-refused" not in codes
-    (step,) = boot([node], BootTerms(is_release_known=False, kept=kept)).having(Action.REFUSE, Action.UNKNOWN)
+    (step,) = boot([node], BootTerms(is_release_known=False)).having(Action.REFUSE, Action.UNKNOWN)
     assert step.action is action
     assert f"metadata.version has level {level}" in step.reason

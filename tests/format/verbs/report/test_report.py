@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,8 @@ from format.location import Location
 from format.node.target import Target
 from format.scan.read_log import chunks_with_crcs
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.boot import boot
-from format.verbs.boot.broker_files import read_partition_files
 from format.verbs.boot.one_log import log_load
-from format.verbs.boot.one_log.log_load import load_log
 from format.verbs.boot.steps import BootTerms
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
@@ -156,37 +152,6 @@ def test_a_start_recovers_from_what_verify_has_read(
     assert sum(row[0] == "recover" for row in wanted) > 10
     read.discard("__cluster_metadata-0")  # verify itself asks whether a broker refuses to start
     assert read == {"orders-0", "payments-0", "mixed-0"}, "damage, and offsets that only opened messages have"
-
-
-@pytest.mark.parametrize("is_clean", [True, False])
-def test_the_start_of_a_node_is_simulated_once(
-    is_clean: bool, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    node = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node-1")
-    (node / ".kafka_cleanshutdown").touch()
-    next((node / "orders-0").glob("*.index")).unlink()
-    if not is_clean:
-        (node / ".kafka_cleanshutdown").unlink()
-    wanted = [step.row() for step in boot([node], BootTerms()).steps]
-    listed: Counter[str] = Counter()
-    loaded: Counter[str] = Counter()
-
-    def noted_files(path: Path, *key: Any) -> Any:
-        listed[path.name] += 1
-        return read_partition_files(path, *key)
-
-    def noted_load(files: Any, load: Any) -> Any:
-        loaded[files.path.name] += load.is_whole
-        return load_log(files, load)
-
-    for module in (log_manager, quorum):
-        monkeypatch.setattr(module, "read_partition_files", noted_files)
-        monkeypatch.setattr(module, "load_log", noted_load)
-    assert report_of(node).tables["boot_step"].rows == wanted
-    names = {path.name for path in node.iterdir() if path.is_dir()}
-    assert loaded == dict.fromkeys(names, 1)
-    assert set(listed) == names
-    assert max(listed.values()) == (1 if is_clean else 2), "verify does not load what a start would recover"
 
 
 def test_rows_without_room_are_counted_and_not_made() -> None:
