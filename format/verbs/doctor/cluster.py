@@ -40,6 +40,12 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
         if registered < each.log_end_offset:
             continue
         own = evidence.log_dirs_of_node(each.path)  # not those of a copy of the node
+        if evidence.context.source is not None and str(evidence.context.source.partition.path) == each.path:
+            words = f"The metadata log ends at {each.log_end_offset:,}, before what its own newest snapshot has (node "
+            words += f"{node_id} registered at {registered:,}): its end is lost; a broker goes on from the snapshot."
+            subject = evidence.subject_of(each.path, each.topic, each.partition)
+            yield Draft("metadata-damaged", subject, words, each.path, each.log_end_offset, command("boot", *own))
+            continue
         lacking = [(result.name, one) for result in evidence.differences for one in result.replicas
                    if evidence.log_dir_of(one.path) in own and _lacks_committed(result, one)]  # fmt: skip
         words = f"The directory is older than the last start of node {node_id}: its metadata log ends at "

@@ -56,6 +56,7 @@ def test_replicas_in_a_log_directory_that_is_not_here(tmp_path: Path) -> None:
     words = "1 partition that node 1 should have, in no log directory here"
     assert looked_at(here).not_known == [words]
     ModelReplica(plain(4)).write(other)
+    (other / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
     assert looked_at(here, other).not_known == []
 
 
@@ -155,6 +156,7 @@ def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path
         end = struct.unpack(">qi", file.read(12))[1] + 12
     os.truncate(log, end)  # one batch is left
     assert "node-older" in codes(made, older)
+    assert {"node-older", "metadata-damaged"}.intersection(codes(older)) == {"metadata-damaged"}  # its own snapshot
     assert "node-older" not in codes(made, shutil.copytree(made, tmp_path / "copy"))
     for place, name in ((older, "orders-0"), (made, "orders-1")):  # of the other directory of the node nothing is said
         last = max((place / name).glob("*.log"))
