@@ -21,6 +21,7 @@ from format.io.session import is_on_disk, is_there
 from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
 from format.limits import Limits
 from format.location import Location
+from format.node.log_dir import Beside
 from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
 from format.verbs.boot.identity import NodeIdentity, read_identity
@@ -56,7 +57,8 @@ class _Start:
         self._terms = terms
         self._node_id = node_id
         self._result = BootResult()
-        self._metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
+        with_metadata = (path for path in log_dirs if is_there(path / METADATA_PARTITION))
+        self._metadata_dir = terms.metadata_dir or next(with_metadata, log_dirs[0])
         self._identity: NodeIdentity | None = None
         self._metadata = quorum.LoadedMetadata()
 
@@ -299,21 +301,27 @@ NEWEST, LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 def refusal_findings(
     log_dir: Path,
     limits: Limits,
-    elsewhere: frozenset[tuple[str, int]] = frozenset(),
+    beside: Beside | None = None,
     kept: dict[tuple[Any, ...], Any] | None = None,
 ) -> Iterator[Finding]:
     """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
 
-    There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
-    ``kept`` takes what another simulated start of the same command need not read again.
+    There are none for a directory that a running broker uses. ``beside``: the other log directories of its node, None
+    if none is known. ``kept`` takes what another simulated start of the same command need not read again.
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
     kept = {} if kept is None else kept
     version = _version_of(log_dir)
-    terms = BootTerms(version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept)
+    is_one_of_several, beside = beside is not None, beside or Beside()
+    terms = BootTerms(
+        version=version, is_release_known=False, is_one_of_several=True, limits=limits, kept=kept,
+        metadata_dir=beside.metadata_dir,
+    )  # fmt: skip
     result = boot([log_dir], terms)
     for step in result.steps:
+        if not step.path.is_relative_to(log_dir):
+            continue  # of the metadata log in another log directory
         if step.action is Action.REFUSE:
             yield _finding("boot-refused", step, f"a broker would not start: {step_words(step)}")
         elif step.action is Action.OFFLINE:
@@ -329,9 +337,11 @@ def refusal_findings(
             yield found
         elif step.action is Action.KEEP and _has_lost_head(step):
             yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
-        elif (step.topic, step.partition) in elsewhere:
+        elif (step.topic, step.partition) in beside.partitions:
             continue  # a broker finds the log in another log directory, and notes that it lies there
-        elif step.action is Action.CREATE and step.lost_offsets is not None:
+        elif step.action is Action.CREATE and (
+            step.lost_offsets is not None or (step.may_lose and is_one_of_several and step.topic is not None)
+        ):  # of several log directories, the metadata has the one in which the broker made the log
             yield _finding("replica-missing", step, step.reason)
         elif step.action is Action.TRUNCATE and step.path.name.endswith("-future"):
             words = "Copy the directory before a broker starts; give the other log directories of the node, too."

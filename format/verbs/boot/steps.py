@@ -171,7 +171,8 @@ class BootTerms(msgspec.Struct, frozen=True):
     that a broker would recover are not read. ``read_logs`` are logs that the caller has read with their CRCs, by path:
     recovery does not read them again. ``kept`` holds loaded logs between the starts of one command. ``is_broker``:
     whether process.roles of the node has the broker, None where that is to be found. ``later`` is metadata of another
-    node, which decides what belongs to this one.
+    node, which decides what belongs to this one. ``metadata_dir`` is the log directory of the node with its metadata
+    log, where it is none of those that are looked at.
     """
 
     version: tuple[int, int] = (4, 4)
@@ -183,6 +184,7 @@ class BootTerms(msgspec.Struct, frozen=True):
     kept: dict[tuple[Any, ...], Any] = msgspec.field(default_factory=dict)
     is_broker: bool | None = None
     later: KnownMetadata | None = None
+    metadata_dir: Path | None = None
 
     @property
     def release(self) -> str:

@@ -206,7 +206,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif twins:
         follow, many = command("diff", place, *twins), command("diff", *map(evidence.log_dir_of, (place, *twins)))
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
-        follow = command("boot", *evidence.log_dirs_of_node(place))
+        follow = many = command("boot", *evidence.log_dirs_of_node(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(

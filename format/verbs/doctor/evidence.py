@@ -47,8 +47,8 @@ _UNREAD = {
 #: The findings that a copy of a running broker's files has, beside those that cannot be read.
 _OF_OTHER_MOMENTS = frozenset(
     ("checkpoint-mismatch", "index-orphan", "log-head-missing", "offset-index-mismatch",
-     "offset-not-increasing", "offset-out-of-segment", "segment-missing", "segment-overlap", "snapshot-mismatch",
-     "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
+     "offset-not-increasing", "offset-out-of-segment", "replica-missing", "replica-stray", "segment-missing",
+     "segment-overlap", "snapshot-mismatch", "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
 )  # fmt: skip
 #: The most findings that are kept; a log with more is in the first ones already.
 _MOST_FINDINGS = 100_000
