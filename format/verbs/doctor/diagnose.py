@@ -403,6 +403,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     _of_findings,
     _unreadable,
     cluster.older_nodes,
+    cluster.older_directories,
     cluster.diverged,
     cluster.no_leaders,
     cluster.absent_voters,

@@ -45,7 +45,8 @@ _TEMPLATES = (
              "Offsets are missing before or between segments, or two segments hold the same ones, and neither "
              "retention nor compaction explains it."),
     Template("node-older", _E, "diff", "nodes have an older state",
-             "Newer metadata here shows that the node registered at an offset past the end of its metadata log."),
+             "By newer metadata, the node registered past the end of its metadata log, or after the clean stop that a "
+             "log directory is left from."),
     Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
              "Replicas here have different records at the same offsets, or each has records that others lack."),
     Template("no-leader", _E, "metadata", "partitions have no leader",

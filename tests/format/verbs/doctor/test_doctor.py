@@ -18,6 +18,7 @@ from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, 
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
 from tests.metadata_logs import removal_of, topic_id_of, write_metadata_log, write_node, write_voters
+from tests.oracle.boot_mutations.node import CLEAN_MARK, copied_node
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
 
@@ -163,6 +164,21 @@ def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path
         last.write_bytes(b"")
     (found,) = [each for each in diagnoses(made, older) if each.code == "node-older"]
     assert "It lacks committed records of 1 partition, such as orders-0 " in found.sentence
+
+
+@pytest.mark.parametrize(("epoch", "is_older"), [(-1, False), (2, True), (None, False), (10**6, False)])
+def test_a_log_directory_that_the_last_start_did_not_use(
+    data_dir: Path, tmp_path: Path, epoch: int | None, is_older: bool
+) -> None:
+    made = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    mark = made.second() / CLEAN_MARK
+    if epoch is not None:
+        mark.write_text(f'{{"version":0,"brokerEpoch":{epoch}}}')
+    assert codes(*made.log_dirs) == (["node-older"] if is_older else [])
+    made.unclean()
+    assert ("node-older" in codes(*made.log_dirs)) == is_older
+    (made.first / CLEAN_MARK).write_text('{"version":0,"brokerEpoch":2}')  # the last start failed before it used any
+    assert "node-older" not in codes(*made.log_dirs)
 
 
 def test_the_intact_replica_is_named(tmp_path: Path) -> None:
