@@ -176,7 +176,7 @@ def _is_mended_by_broker(found: Finding) -> bool:
 
 def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding]) -> Draft:
     first, count = alike[0], len(alike)
-    where = first.location
+    where, graded = first.location, first.severity
     subject = evidence.subject_of(place, where.topic, where.partition)
     words = capital(first.message.rstrip("."))
     lost = [each.lost_offsets for each in alike if each.lost_offsets is not None]
@@ -193,6 +193,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif code == "tail-torn":
         is_left = where.topic != layout.CLUSTER_METADATA_TOPIC and evidence.stopped_cleanly(place)
         words += "; a broker appends after them" if is_left else "; a broker cuts them off when it starts"
+        if lost and evidence.is_only_replica(place, where.topic, where.partition):
+            words, graded = f"{words}; no other node has a replica", max(graded, Severity.ERROR)
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
     follow, many = command("verify", place), command("verify", *evidence.log_dirs_of_node(place))
@@ -210,7 +212,7 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
-        code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
+        code, subject, f"{words}.", where.path, where.offset, follow, graded=graded, weight=weight or count,
         node=evidence.node_of(place), many_command=many,
     )  # fmt: skip
 

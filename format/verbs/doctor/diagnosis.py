@@ -76,7 +76,8 @@ _TEMPLATES = (
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
              "In the newest metadata a replica is not in the ISR, although its broker runs."),
     Template("tail-torn", _W, "boot", "partitions end in a torn write",
-             "The last segment ends inside a batch, or in zeros; a broker cuts that off when it starts."),
+             "The last segment ends inside a batch, or in zeros; a broker cuts that off when it starts; an error where "
+             "the only replica lacks committed offsets."),
     Template("group-out-of-range", _W, "groups", "committed offsets are out of range",
              "A group committed an offset past the log end, or, if it has members, before the log start."),
     Template("transaction-open", _W, "txns", "transactions are open for long",

@@ -199,6 +199,12 @@ class Evidence(msgspec.Struct, dict=True):
         own = self.context.node_id_at(Path(self.log_dir_of(path)))
         return [each.path for each in self.others(path) if self.context.node_id_at(directory_of(each)) == own]
 
+    def is_only_replica(self, path: str, topic: str | None, partition: int | None) -> bool:
+        """Whether the metadata has no other replica of the partition at a path, and that on the node of the path."""
+        image = self.context.image
+        state = None if image is None or topic is None or partition is None else image.partition_of(topic, partition)
+        return state is not None and list(state.replicas) == [self.context.node_id_at(Path(self.log_dir_of(path)))]
+
     def longest_replicas(self) -> Iterator[PartitionListing]:
         """The longest replica of each partition, without internal topics and what is marked."""
         for (topic, _), replicas in self._by_key.items():

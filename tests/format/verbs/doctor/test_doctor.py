@@ -166,6 +166,17 @@ def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path
     assert "It lacks committed records of 1 partition, such as orders-0 " in found.sentence
 
 
+def test_a_lost_end_of_the_only_replica_is_an_error(tmp_path: Path) -> None:
+    """A power failure leaves zeros for what was not flushed; the checkpoint of high watermarks was."""
+    for replicas, mark, severity in (((1,), 12, 2), ((1,), 6, 1), ((1, 2), 12, 1), ((2,), 12, 1)):
+        torn = b"".join(batches(3)) + bytes(4096)  # up to offset 8
+        made = node(tmp_path / f"{replicas}-{mark}", {"orders-0": {0: [torn]}}, marks={"orders-0": mark})
+        (made / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+        write_metadata_log(made, replicas=replicas, isr=replicas)
+        [found] = [each for each in diagnoses(made) if each.code == "tail-torn"]
+        assert (found.severity, "no other node has a replica" in found.sentence) == (severity, severity == 2)
+
+
 @pytest.mark.parametrize(("epoch", "is_older"), [(-1, False), (2, True), (None, False), (10**6, False)])
 def test_a_log_directory_that_the_last_start_did_not_use(
     data_dir: Path, tmp_path: Path, epoch: int | None, is_older: bool
