@@ -120,14 +120,16 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         draft = replace(draft, node=", ".join(names[each.path] for each in behind))
         if result.kind == "diverged":
             yield replace(draft, sentence=_election(evidence, result))
-        elif not evidence.is_live and any(each.node_id not in _being_added(result) for each in behind):
+        elif not evidence.is_live and any(_is_to_have_all(result, each.node_id) for each in behind):
             yield replace(draft, code="replica-behind", sentence=_election(evidence, result))
 
 
-def _being_added(result: PartitionResult) -> set[int]:
-    """The nodes that a reassignment under way adds: they fetch what they lack, and do not count before."""
+def _is_to_have_all(result: PartitionResult, node_id: int | None) -> bool:
+    """Whether a node is to have all records: the metadata has a replica there, and not one that is being added."""
     state = result.assignment.state
-    return set() if state is None else set(state.adding_replicas) - set(state.isr)
+    if state is None or node_id is None:
+        return True
+    return node_id in state.isr or node_id in set(state.replicas) - set(state.adding_replicas)
 
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:
