@@ -387,7 +387,7 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         known = None if image is None or each.topic is None else image.topic_id(each.topic)
         if known is not None and each.topic_id not in (None, known):
             which += f"; there {each.topic} has the id {known}"
-        is_deleted = image is not None and each.topic_id in image.removed_topics
+        is_deleted = evidence.was_deleted(each)
         which += f"; {DELETED}" if is_deleted else ""
         by = ", ".join(filter(None, (evidence.context.source_words, which)))
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')}{f' ({by})' if by else ''}. A broker "

@@ -269,12 +269,14 @@ def test_replica_behind(tmp_path: Path) -> None:
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
 
 
-@pytest.mark.parametrize(("adding", "expected"), [((), ["replica-behind"]), ((1,), [])])
-def test_a_replica_that_a_reassignment_adds_is_not_behind(
-    tmp_path: Path, adding: tuple[int, ...], expected: list[str]
+@pytest.mark.parametrize(
+    ("replicas", "adding", "expected"), [((1, 2), (), ["replica-behind"]), ((1, 2), (1,), []), ((2,), (), [])]
+)
+def test_a_replica_that_a_reassignment_adds_or_has_moved_away_is_not_behind(
+    tmp_path: Path, replicas: tuple[int, ...], adding: tuple[int, ...], expected: list[str]
 ) -> None:
     nodes = [write_node(tmp_path / f"node-{each}", each, directory=f"directory-{each}") for each in (1, 2)]
-    write_metadata_log(nodes[1], replicas=(1, 2), isr=(2,), leader=2, adding=adding)
+    write_metadata_log(nodes[1], replicas=replicas, isr=(2,), leader=2, adding=adding)
     ModelReplica(plain(5), 15).write(nodes[0])
     ModelReplica(plain(7), 21).write(nodes[1])
     assert [each for each in codes(*nodes) if each.startswith("replica-")] == expected
@@ -489,6 +491,19 @@ def test_a_stray_of_a_deleted_topic_is_no_error(tmp_path: Path, is_deleted: bool
     [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
     assert found.severity is (Severity.WARNING if is_deleted else Severity.ERROR)
     assert ("the topic of that id was deleted" in found.sentence) == is_deleted
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_topic_that_only_the_older_metadata_has_was_deleted(tmp_path: Path, is_known: bool) -> None:
+    """A snapshot that was made after the deletion has neither the topic nor its removal."""
+    one = write_node(tmp_path / "node-1", 1)
+    write_metadata_log(one, "payments", extra_topics=3)
+    two = node(tmp_path / "node-2", {"orders-0": SOUND}, node_id=2, cluster_id="cluster-a")
+    (two / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+    write_voters(write_metadata_log(two, "orders" if is_known else "others"), (1, 2))
+    [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
+    assert found.severity is (Severity.WARNING if is_known else Severity.ERROR)
+    assert ("the topic of that id was deleted" in found.sentence) == is_known
 
 
 def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
