@@ -14,11 +14,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
+from format.files import clean_shutdown
 from format.files.meta_properties import has_metadata_log
 from format.findings import Certainty, Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
-from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
+from format.layout import (
+    BOOTSTRAP_CHECKPOINT,
+    CLEAN_SHUTDOWN,
+    CLUSTER_METADATA_TOPIC,
+    LOCK,
+    META_PROPERTIES,
+    METADATA_PARTITION,
+)
 from format.limits import Limits
 from format.location import Location
 from format.node.log_dir import Beside
@@ -151,6 +159,8 @@ class _Start:
         ]
         logs = log_manager.load_logs(opened, image, node_id, terms)
         result.unread += logs.unread
+        if image is not None and node_id is not None:
+            self._note_left_behind(logs, image.brokers.get(node_id, {}).get("brokerEpoch", -1))
         steps = [*logs.problems, *self._failed_directories(opened, offline)]
         if image is not None:
             steps += log_manager.config_steps(image, self._metadata_dir / METADATA_PARTITION, terms)
@@ -184,6 +194,19 @@ class _Start:
         unclean = {each.path for each in opened if not each.clean}
         steps = [log_manager.of_topic_made_anew(step, image, unclean) for step in steps]
         return [log_manager.with_other_replicas(step, image, node_id) for step in steps]
+
+    def _note_left_behind(self, logs: log_manager.LogsState, registered: int) -> None:
+        """Note the log directories that are older than the last start of the node."""
+        epochs = {
+            str(path): clean_shutdown.broker_epoch_at(path / CLEAN_SHUTDOWN, self._terms.limits)
+            for path in self._log_dirs
+        }
+        in_use = {str(each.log_dir.path) for each in logs.live.values()}
+        for path, used in clean_shutdown.left_behind(epochs, in_use, registered).items():
+            self._result.not_checked.append(
+                f"what was lost before: {path} was last used up to a clean stop with broker epoch {epochs[path]}, and "
+                f"the node registered with {registered} since and used {used}: its logs lack what was written since"
+            )
 
     def _of_failed_directory(self, step: Step) -> Step:
         """The step where a log directory fails as a log is made in it; a broker exits with that of the metadata log."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
-from format.errors import KafkaLogError
-from format.files import clean_shutdown
+from format.files.clean_shutdown import broker_epoch_at, left_behind
 from format.io.session import path_of
 from format.kafka_uuid import is_reserved
-from format.layout import CLUSTER_METADATA_TOPIC
-from format.limits import Limits
-from format.node.log_dir import LogDir
+from format.layout import CLEAN_SHUTDOWN, CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
 from format.state.quorum import Quorum, QuorumMember, quorum_of, read_metadata_copies
@@ -69,37 +65,25 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
 
 
 def older_directories(evidence: Evidence) -> Iterator[Draft]:
-    """Log directories with the mark of a stop before the last start of their node, which used another one of it.
-
-    A broker removes the marks of all that it uses, soon after it has registered; a start that failed before leaves all.
-    """
+    """Log directories that the last start of their node did not use, though it used another one."""
     image = evidence.context.image
-    stops = {str(each.path): _broker_epoch(each, evidence.limits) for each in evidence.log_dirs}
     in_use = {str(each.path) for each in evidence.log_dirs if each.partitions}
-    for path, stopped in stops.items():
-        node_id = evidence.context.node_id_at(path_of(path))
+    for path in (str(each.path) for each in evidence.log_dirs):
+        node_id, own = evidence.context.node_id_at(path_of(path)), evidence.log_dirs_of_node(path)
         broker = None if image is None or node_id is None else image.brokers.get(node_id)
-        if stopped < 0 or broker is None or evidence.context.is_at_another_cluster(path_of(path)):
+        if broker is None or evidence.context.is_at_another_cluster(path_of(path)):
             continue
-        own, registered = evidence.log_dirs_of_node(path), broker.get("brokerEpoch", -1)
-        later = [each for each in own if stops[each] != stopped and each in in_use]
-        if stopped >= registered or not later:
+        registered = broker.get("brokerEpoch", -1)
+        epochs = {each: broker_epoch_at(path_of(each) / CLEAN_SHUTDOWN, evidence.limits) for each in own}
+        used = left_behind(epochs, in_use, registered).get(path)
+        if used is None:
             continue
         words = f"The log directory is older than the last start of node {node_id}: its last use ended in a clean stop "
-        words += f"with broker epoch {stopped:,}; the node registered with {registered:,} since, and used {later[0]}. "
+        words += f"with broker epoch {epochs[path]:,}; the node registered with {registered:,} since, and used {used}. "
         words += "An older backup was restored, or the disk was away: its logs lack what was written since, and a "
         words += "broker starts all the same."
         follow = command("diff", *(str(target.path) for target in evidence.targets)) if evidence.node_names else None
         yield Draft("node-older", path, words, path, None, follow or command("boot", *own), node=evidence.node_of(path))
-
-
-def _broker_epoch(log_dir: LogDir, limits: Limits) -> int:
-    """The broker epoch in the clean-shutdown mark; -1 without one."""
-    epoch = None
-    if log_dir.clean_shutdown is not None:
-        with suppress(KafkaLogError):  # verify reports it
-            epoch = clean_shutdown.read(log_dir.clean_shutdown, limits).broker_epoch
-    return -1 if epoch is None else epoch
 
 
 def _lacks_committed(result: PartitionResult, replica: ReplicaResult) -> bool:

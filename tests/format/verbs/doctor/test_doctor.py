@@ -11,6 +11,8 @@ import pytest
 
 from format.errors import InputError
 from format.findings import Severity
+from format.verbs.boot.boot import boot
+from format.verbs.boot.steps import BootTerms
 from format.verbs.doctor import doctor
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
@@ -186,6 +188,8 @@ def test_a_log_directory_that_the_last_start_did_not_use(
     if epoch is not None:
         mark.write_text(f'{{"version":0,"brokerEpoch":{epoch}}}')
     assert codes(*made.log_dirs) == (["node-older"] if is_older else [])
+    notes = [each for each in boot(made.log_dirs, BootTerms()).not_checked if each.startswith("what was lost before")]
+    assert len(notes) == is_older
     made.unclean()
     assert ("node-older" in codes(*made.log_dirs)) == is_older
     (made.first / CLEAN_MARK).write_text('{"version":0,"brokerEpoch":2}')  # the last start failed before it used any
