@@ -113,7 +113,7 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                 actual=leftover.leftover,
             )
     with_logs = {*partition.unread_logs, *(each.base_offset for each in partition.segments)}
-    for orphan in partition.orphans:
+    for orphan in () if partition.is_deleted else partition.orphans:
         if orphan.base_offset in with_logs:
             continue
         for suffix, path in sorted(orphan.files.items()):
@@ -123,7 +123,7 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                     partition.location(path, orphan.base_offset),
                     f"there is no {segment_file_name(orphan.base_offset, layout.LOG_SUFFIX)} beside this {suffix}",
                 )
-    for segment in partition.segments:
+    for segment in () if partition.is_deleted else partition.segments:
         for suffix in missing_indexes(segment):
             location = partition.location(segment.log, segment.base_offset)
             yield finding("index-missing", location, f"the segment has no {suffix}")

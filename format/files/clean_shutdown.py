@@ -7,11 +7,14 @@ CleanShutdownFileHandler). A file that cannot be read still counts, without an e
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
 
 import msgspec
 
-from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
+from format.errors import InvalidCheckpoint, KafkaLogError, LimitExceeded, UnknownVersion
 from format.files.side_file import INT32_RANGE, INT64_RANGE, Line, PathOrSource, Problem, decode_json_object, opened
+from format.io.session import is_there
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 
@@ -50,6 +53,31 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Clean
             message = f"version {version}, only {CURRENT_VERSION} is known"
             problems = (Problem(0, source.size_bytes, message, UnknownVersion.code),)
         return CleanShutdown(source.path, version, broker_epoch, problems)
+
+
+def broker_epoch_at(path: Path, limits: Limits) -> int:
+    """The broker epoch in the mark at a path; -1 if there is none, or the file cannot be read."""
+    if not is_there(path):
+        return -1
+    try:
+        epoch = read(path, limits).broker_epoch
+    except KafkaLogError:
+        return -1
+    return -1 if epoch is None else epoch
+
+
+def left_behind(epochs: Mapping[str, int], in_use: Collection[str], registered: int) -> dict[str, str]:
+    """The log directories of a node that its last start did not use, each with one that it used.
+
+    ``epochs`` are the broker epochs of their marks, ``in_use`` are those with logs, and with the epoch ``registered``
+    the node registered last. A start removes all marks soon after that; one that failed before leaves them all.
+    """
+    found = {}
+    for path, stopped in epochs.items():
+        used = next((each for each in epochs if each in in_use and epochs[each] != stopped), None)
+        if 0 <= stopped < registered and used is not None:
+            found[path] = used
+    return found
 
 
 def write(entries: CleanShutdown) -> bytes:

@@ -72,7 +72,8 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
     version, stored_crc, stored_count = PRODUCER_SNAPSHOT_HEADER.struct.unpack_from(content)
     if version != CURRENT_VERSION:
         field_bytes = PRODUCER_SNAPSHOT_HEADER.offset_of("crc")
-        add(0, field_bytes, f"version {version}, only {CURRENT_VERSION} is known", UnknownVersion.code)
+        code = UnknownVersion.code if version > CURRENT_VERSION else InvalidSnapshot.code  # there was none before it
+        add(0, field_bytes, f"version {version}, only {CURRENT_VERSION} is known", code)
     crc = crc32c_of(content[_CRC_FROM:])
     if crc != stored_crc:
         add(

@@ -36,6 +36,13 @@ from format.node.partition_surroundings import unread_finding
 TopicPartition = tuple[str, int]
 
 
+class Beside(msgspec.Struct, frozen=True):
+    """The other log directories of a node: what they hold, and which of them has the metadata log."""
+
+    partitions: frozenset[TopicPartition] = frozenset()
+    metadata_dir: Path | None = None
+
+
 class Checkpoints(msgspec.Struct, frozen=True):
     """The checkpoints and other state of one log directory.
 

@@ -366,6 +366,11 @@ class Partition:
         return self.path.name if self.topic is None else f"{self.topic}-{self.number}"
 
     @property
+    def is_deleted(self) -> bool:
+        """Whether a broker removes the directory, file by file. No stop closes the log: its indexes stay unfinished."""
+        return self.mark == "delete"
+
+    @property
     def segments(self) -> list[Segment]:
         """The segments by base offset. Objects are made when they are asked for: a directory may have very many."""
         if self._segments is None:

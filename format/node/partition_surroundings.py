@@ -43,7 +43,7 @@ def surroundings_findings(partition: Partition) -> Iterator[Finding]:
             message = f"a KRaft snapshot left behind as .{snapshot.leftover}"
             yield finding("segment-leftover", partition.location(snapshot.path, snapshot.end_offset), message)
     unread_logs = partition.unread_logs
-    for segment in partition.orphans:
+    for segment in () if partition.is_deleted else partition.orphans:
         if segment.base_offset not in unread_logs:
             yield _group_finding("index-orphan", partition, segment, "but there is no .log")
     for path in partition.unexpected:

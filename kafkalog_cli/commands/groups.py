@@ -129,10 +129,13 @@ def groups(
 
 
 def _show(run: Run, reading: GroupsReading, found: GroupList, listed: ListedGroups, as_of: AsOf) -> None:
+    from format.verbs.groups.answers import unread_words
     from format.verbs.groups.group_list import group_gravity, is_up_to_date, offset_gravity
 
     if len(found):
-        run.conclude(found.sentences(), as_of.words)
+        unread = reading.unread_count
+        more = f" There may be later commits: {unread_words(unread)}." if unread else ""
+        run.conclude(f"{found.sentences()}{more}", as_of.words)
     else:
         run.conclude(_nothing_found(run, reading, found, listed.narrowing), as_of.words)
     if not run.is_readable:

@@ -13,13 +13,22 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from format.errors import KafkaLogError
+from format.files import clean_shutdown
 from format.files.meta_properties import has_metadata_log
 from format.findings import Certainty, Finding, Severity, finding
 from format.io import live_broker
 from format.io.session import is_on_disk, is_there
-from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC, LOCK, META_PROPERTIES, METADATA_PARTITION
+from format.layout import (
+    BOOTSTRAP_CHECKPOINT,
+    CLEAN_SHUTDOWN,
+    CLUSTER_METADATA_TOPIC,
+    LOCK,
+    META_PROPERTIES,
+    METADATA_PARTITION,
+)
 from format.limits import Limits
 from format.location import Location
+from format.node.log_dir import Beside
 from format.verbs.boot import log_manager, quorum
 from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
 from format.verbs.boot.identity import NodeIdentity, read_identity
@@ -55,7 +64,8 @@ class _Start:
         self._terms = terms
         self._node_id = node_id
         self._result = BootResult()
-        self._metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
+        with_metadata = (path for path in log_dirs if is_there(path / METADATA_PARTITION))
+        self._metadata_dir = terms.metadata_dir or next(with_metadata, log_dirs[0])
         self._identity: NodeIdentity | None = None
         self._metadata = quorum.LoadedMetadata()
 
@@ -148,6 +158,8 @@ class _Start:
         ]
         logs = log_manager.load_logs(opened, image, node_id, terms)
         result.unread += logs.unread
+        if image is not None and node_id is not None:
+            self._note_left_behind(logs, image.brokers.get(node_id, {}).get("brokerEpoch", -1))
         steps = [*logs.problems, *self._failed_directories(opened, offline)]
         if image is not None:
             steps += log_manager.config_steps(image, self._metadata_dir / METADATA_PARTITION, terms)
@@ -181,6 +193,19 @@ class _Start:
         unclean = {each.path for each in opened if not each.clean}
         steps = [log_manager.of_topic_made_anew(step, image, unclean) for step in steps]
         return [log_manager.with_other_replicas(step, image, node_id) for step in steps]
+
+    def _note_left_behind(self, logs: log_manager.LogsState, registered: int) -> None:
+        """Note the log directories that are older than the last start of the node."""
+        epochs = {
+            str(path): clean_shutdown.broker_epoch_at(path / CLEAN_SHUTDOWN, self._terms.limits)
+            for path in self._log_dirs
+        }
+        in_use = {str(each.log_dir.path) for each in logs.live.values()}
+        for path, used in clean_shutdown.left_behind(epochs, in_use, registered).items():
+            self._result.not_checked.append(
+                f"what was lost before: {path} was last used up to a clean stop with broker epoch {epochs[path]}, and "
+                f"the node registered with {registered} since and used {used}: its logs lack what was written since"
+            )
 
     def _of_failed_directory(self, step: Step) -> Step:
         """The step where a log directory fails as a log is made in it; a broker exits with that of the metadata log."""
@@ -295,18 +320,23 @@ def _note_space(log_dirs: list[Path], result: BootResult) -> None:
 NEWEST, LAST_WITH_ZOOKEEPER = (4, 4), (3, 9)
 
 
-def refusal_findings(
-    log_dir: Path, limits: Limits, elsewhere: frozenset[tuple[str, int]] = frozenset()
-) -> Iterator[Finding]:
+def refusal_findings(log_dir: Path, limits: Limits, beside: Beside | None = None) -> Iterator[Finding]:
     """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
 
-    There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
+    There are none for a directory that a running broker uses. ``beside``: the other log directories of its node, None
+    if none is known.
     """
     if live_broker.probe(log_dir / LOCK).is_held:
         return
     version = _version_of(log_dir)
-    result = boot([log_dir], BootTerms(version, is_release_known=False, is_one_of_several=True, limits=limits))
+    is_one_of_several, beside = beside is not None, beside or Beside()
+    terms = BootTerms(
+        version, is_release_known=False, is_one_of_several=True, limits=limits, metadata_dir=beside.metadata_dir
+    )
+    result = boot([log_dir], terms)
     for step in result.steps:
+        if not step.path.is_relative_to(log_dir):
+            continue  # of the metadata log in another log directory
         if step.action is Action.REFUSE:
             yield _finding("boot-refused", step, f"a broker would not start: {step_words(step)}")
         elif step.action is Action.OFFLINE:
@@ -322,9 +352,11 @@ def refusal_findings(
             yield found
         elif step.action is Action.KEEP and _has_lost_head(step):
             yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
-        elif (step.topic, step.partition) in elsewhere:
+        elif (step.topic, step.partition) in beside.partitions:
             continue  # a broker finds the log in another log directory, and notes that it lies there
-        elif step.action is Action.CREATE and step.lost_offsets is not None:
+        elif step.action is Action.CREATE and (
+            step.lost_offsets is not None or (step.may_lose and is_one_of_several and step.topic is not None)
+        ):  # of several log directories, the metadata has the one in which the broker made the log
             yield _finding("replica-missing", step, step.reason)
         elif step.action is Action.TRUNCATE and step.path.name.endswith("-future"):
             words = "Copy the directory before a broker starts; give the other log directories of the node, too."

@@ -170,7 +170,8 @@ class BootTerms(msgspec.Struct, frozen=True):
     one of several of its node, and the others are not known: nothing is reported that may lie in the others, and logs
     that a broker would recover are not read. ``read_logs`` are logs that the caller has read with their CRCs, by path:
     recovery does not read them again. ``is_broker``: whether process.roles of the node has the broker, None where that
-    is to be found. ``later`` is metadata of another node, which decides what belongs to this one.
+    is to be found. ``later`` is metadata of another node, which decides what belongs to this one. ``metadata_dir`` is
+    the log directory of the node with its metadata log, where it is none of those that are looked at.
     """
 
     version: tuple[int, int] = (4, 4)
@@ -181,6 +182,7 @@ class BootTerms(msgspec.Struct, frozen=True):
     read_logs: Mapping[Path, ReadLog] = msgspec.field(default_factory=dict)
     is_broker: bool | None = None
     later: KnownMetadata | None = None
+    metadata_dir: Path | None = None
 
     @property
     def release(self) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from format.files.clean_shutdown import broker_epoch_at, left_behind
+from format.io.session import path_of
 from format.kafka_uuid import is_reserved
-from format.layout import CLUSTER_METADATA_TOPIC
+from format.layout import CLEAN_SHUTDOWN, CLUSTER_METADATA_TOPIC
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
 from format.state.quorum import Quorum, QuorumMember, quorum_of, read_metadata_copies
@@ -40,6 +42,12 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
         if registered < each.log_end_offset:
             continue
         own = evidence.log_dirs_of_node(each.path)  # not those of a copy of the node
+        if evidence.context.source is not None and str(evidence.context.source.partition.path) == each.path:
+            words = f"The metadata log ends at {each.log_end_offset:,}, before what its own newest snapshot has (node "
+            words += f"{node_id} registered at {registered:,}): its end is lost; a broker goes on from the snapshot."
+            subject = evidence.subject_of(each.path, each.topic, each.partition)
+            yield Draft("metadata-damaged", subject, words, each.path, each.log_end_offset, command("boot", *own))
+            continue
         lacking = [(result.name, one) for result in evidence.differences for one in result.replicas
                    if evidence.log_dir_of(one.path) in own and _lacks_committed(result, one)]  # fmt: skip
         words = f"The directory is older than the last start of node {node_id}: its metadata log ends at "
@@ -54,6 +62,28 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
         yield Draft("node-older", f"node {node_id}", words, each.path, each.log_end_offset,
                     command("diff", *(str(target.path) for target in evidence.targets)),
                     weight=len(lacking), node=f"node {node_id}")  # fmt: skip
+
+
+def older_directories(evidence: Evidence) -> Iterator[Draft]:
+    """Log directories that the last start of their node did not use, though it used another one."""
+    image = evidence.context.image
+    in_use = {str(each.path) for each in evidence.log_dirs if each.partitions}
+    for path in (str(each.path) for each in evidence.log_dirs):
+        node_id, own = evidence.context.node_id_at(path_of(path)), evidence.log_dirs_of_node(path)
+        broker = None if image is None or node_id is None else image.brokers.get(node_id)
+        if broker is None or evidence.context.is_at_another_cluster(path_of(path)):
+            continue
+        registered = broker.get("brokerEpoch", -1)
+        epochs = {each: broker_epoch_at(path_of(each) / CLEAN_SHUTDOWN, evidence.limits) for each in own}
+        used = left_behind(epochs, in_use, registered).get(path)
+        if used is None:
+            continue
+        words = f"The log directory is older than the last start of node {node_id}: its last use ended in a clean stop "
+        words += f"with broker epoch {epochs[path]:,}; the node registered with {registered:,} since, and used {used}. "
+        words += "An older backup was restored, or the disk was away: its logs lack what was written since, and a "
+        words += "broker starts all the same."
+        follow = command("diff", *(str(target.path) for target in evidence.targets)) if evidence.node_names else None
+        yield Draft("node-older", path, words, path, None, follow or command("boot", *own), node=evidence.node_of(path))
 
 
 def _lacks_committed(result: PartitionResult, replica: ReplicaResult) -> bool:
@@ -74,14 +104,16 @@ def diverged(evidence: Evidence) -> Iterator[Draft]:
         draft = replace(draft, node=", ".join(names[each.path] for each in behind))
         if result.kind == "diverged":
             yield replace(draft, sentence=_election(evidence, result))
-        elif not evidence.is_live and any(each.node_id not in _being_added(result) for each in behind):
+        elif not evidence.is_live and any(_is_to_have_all(result, each.node_id) for each in behind):
             yield replace(draft, code="replica-behind", sentence=_election(evidence, result))
 
 
-def _being_added(result: PartitionResult) -> set[int]:
-    """The nodes that a reassignment under way adds: they fetch what they lack, and do not count before."""
+def _is_to_have_all(result: PartitionResult, node_id: int | None) -> bool:
+    """Whether a node is to have all records: the metadata has a replica there, and not one that is being added."""
     state = result.assignment.state
-    return set() if state is None else set(state.adding_replicas) - set(state.isr)
+    if state is None or node_id is None:
+        return True
+    return node_id in state.isr or node_id in set(state.replicas) - set(state.adding_replicas)
 
 
 def _election(evidence: Evidence, result: PartitionResult) -> str:

@@ -177,7 +177,7 @@ def _is_mended_by_broker(found: Finding) -> bool:
 
 def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding]) -> Draft:
     first, count = alike[0], len(alike)
-    where = first.location
+    where, graded = first.location, first.severity
     subject = evidence.subject_of(place, where.topic, where.partition)
     words = capital(first.message.rstrip("."))
     lost = [each.lost_offsets for each in alike if each.lost_offsets is not None]
@@ -194,6 +194,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif code == "tail-torn":
         is_left = where.topic != layout.CLUSTER_METADATA_TOPIC and evidence.stopped_cleanly(place)
         words += "; a broker appends after them" if is_left else "; a broker cuts them off when it starts"
+        if lost and evidence.is_only_replica(place, where.topic, where.partition):
+            words, graded = f"{words}; no other node has a replica", max(graded, Severity.ERROR)
     elif count > 1:
         words += f"; and {counted(count - 1, 'finding')} more of this kind there"
     follow, many = command("verify", place), command("verify", *evidence.log_dirs_of_node(place))
@@ -207,11 +209,11 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
     elif twins:
         follow, many = command("diff", place, *twins), command("diff", *map(evidence.log_dir_of, (place, *twins)))
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
-        follow = command("boot", *evidence.log_dirs_of_node(place))
+        follow = many = command("boot", *evidence.log_dirs_of_node(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
         follow = command("producers", "--duplicates", "--topic", where.topic, place)
     return Draft(
-        code, subject, f"{words}.", where.path, where.offset, follow, graded=first.severity, weight=weight or count,
+        code, subject, f"{words}.", where.path, where.offset, follow, graded=graded, weight=weight or count,
         node=evidence.node_of(place), many_command=many,
     )  # fmt: skip
 
@@ -386,7 +388,7 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         known = None if image is None or each.topic is None else image.topic_id(each.topic)
         if known is not None and each.topic_id not in (None, known):
             which += f"; there {each.topic} has the id {known}"
-        is_deleted = image is not None and each.topic_id in image.removed_topics
+        is_deleted = evidence.was_deleted(each)
         which += f"; {DELETED}" if is_deleted else ""
         by = ", ".join(filter(None, (evidence.context.source_words, which)))
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')}{f' ({by})' if by else ''}. A broker "
@@ -404,6 +406,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     _of_findings,
     _unreadable,
     cluster.older_nodes,
+    cluster.older_directories,
     cluster.diverged,
     cluster.no_leaders,
     cluster.absent_voters,

@@ -45,7 +45,8 @@ _TEMPLATES = (
              "Offsets are missing before or between segments, or two segments hold the same ones, and neither "
              "retention nor compaction explains it."),
     Template("node-older", _E, "diff", "nodes have an older state",
-             "Newer metadata here shows that the node registered at an offset past the end of its metadata log."),
+             "By newer metadata, the node registered past the end of its metadata log, or after the clean stop that a "
+             "log directory is left from."),
     Template("replicas-diverge", _E, "diff", "partitions have replicas that diverge",
              "Replicas here have different records at the same offsets, or each has records that others lack."),
     Template("no-leader", _E, "metadata", "partitions have no leader",
@@ -75,7 +76,8 @@ _TEMPLATES = (
     Template("replicas-out-of-sync", _W, "metadata", "partitions have replicas out of sync",
              "In the newest metadata a replica is not in the ISR, although its broker runs."),
     Template("tail-torn", _W, "boot", "partitions end in a torn write",
-             "The last segment ends inside a batch, or in zeros; a broker cuts that off when it starts."),
+             "The last segment ends inside a batch, or in zeros; a broker cuts that off when it starts; an error where "
+             "the only replica lacks committed offsets."),
     Template("group-out-of-range", _W, "groups", "committed offsets are out of range",
              "A group committed an offset past the log end, or, if it has members, before the log start."),
     Template("transaction-open", _W, "txns", "transactions are open for long",

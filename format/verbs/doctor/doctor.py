@@ -88,7 +88,7 @@ class DoctorRun:
         scan = verify.VerifyScan(
             LogWalk(limits=self.terms.limits, only_headers=not self.evidence.reads_records),
             self._context.compacted_topics(),
-            verify.replicas_elsewhere(log_dirs, self.terms.limits),
+            verify.log_dirs_beside(log_dirs, self.terms.limits),
         )
         for target in self.targets:
             yield from map(self._taken, self._of_target(target, scan))

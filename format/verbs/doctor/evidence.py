@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from format.columns import SEGMENT_RETENTION
+from format.errors import KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity
 from format.io.session import is_there, path_of
 from format.layout import CLEAN_SHUTDOWN, INTERNAL_TOPIC_PREFIX
@@ -19,7 +21,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import LogDir, directory_around
 from format.node.partition import parse_partition_dir
 from format.node.target import Target
-from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes
+from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes, read_context
 from format.state.cluster_image import ClusterImage
 from format.timestamps import FUTURE_MARGIN_MS
 from format.verbs.compaction.compaction import LogCompaction
@@ -47,8 +49,8 @@ _UNREAD = {
 #: The findings that a copy of a running broker's files has, beside those that cannot be read.
 _OF_OTHER_MOMENTS = frozenset(
     ("checkpoint-mismatch", "index-orphan", "log-head-missing", "offset-index-mismatch",
-     "offset-not-increasing", "offset-out-of-segment", "segment-missing", "segment-overlap", "snapshot-mismatch",
-     "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
+     "offset-not-increasing", "offset-out-of-segment", "replica-missing", "replica-stray", "segment-missing",
+     "segment-overlap", "snapshot-mismatch", "tail-torn", "time-index-mismatch", "transaction-index-mismatch")
 )  # fmt: skip
 #: The most findings that are kept; a log with more is in the first ones already.
 _MOST_FINDINGS = 100_000
@@ -79,6 +81,7 @@ class Evidence(msgspec.Struct, dict=True):
     unread: dict[str, int] = msgspec.field(default_factory=dict)  # findings about what was not read, by code
     bootstrap_server: str = "localhost:9092"
     _taken: set[tuple[str, str, int | None, int | None]] = msgspec.field(default_factory=set)
+    _topics_of: dict[str, dict[str, str]] = msgspec.field(default_factory=dict)
 
     def take(self, found: Finding) -> None:
         """Add a finding, unless it is a mere fact, another finding is its cause, or another verb found it, too."""
@@ -199,10 +202,36 @@ class Evidence(msgspec.Struct, dict=True):
             if each is not own and (None in (each.topic_id, own.topic_id) or each.topic_id == own.topic_id):
                 yield each
 
+    def was_deleted(self, each: PartitionListing) -> bool:
+        """Whether the topic of a stray directory was deleted: the node's own metadata, which is older, may have it yet.
+
+        The newest metadata no longer tells if its last snapshot was made since.
+        """
+        image = self.context.image
+        if image is None or each.topic_id is None or each.topic_id in image.names:
+            return False
+        return each.topic_id in image.removed_topics or each.topic_id in self._own_topics(self.log_dir_of(each.path))
+
+    def _own_topics(self, log_dir: str) -> dict[str, str]:
+        """The topics by id in the metadata log of the node that a log directory is of."""
+        if log_dir not in self._topics_of:
+            own = [Target(path_of(each)) for each in self._of_nodes.get(log_dir, [log_dir])]
+            image = None
+            with suppress(KafkaLogError):  # verify reports it
+                image = read_context(own, ContextTerms(limits=self.limits)).image
+            self._topics_of[log_dir] = {} if image is None else image.names
+        return self._topics_of[log_dir]
+
     def twins(self, path: str) -> list[str]:
         """The other directories of the partition at a path that are of a node with the same id."""
         own = self.context.node_id_at(Path(self.log_dir_of(path)))
         return [each.path for each in self.others(path) if self.context.node_id_at(directory_of(each)) == own]
+
+    def is_only_replica(self, path: str, topic: str | None, partition: int | None) -> bool:
+        """Whether the metadata has no other replica of the partition at a path, and that on the node of the path."""
+        image = self.context.image
+        state = None if image is None or topic is None or partition is None else image.partition_of(topic, partition)
+        return state is not None and list(state.replicas) == [self.context.node_id_at(Path(self.log_dir_of(path)))]
 
     def longest_replicas(self) -> Iterator[PartitionListing]:
         """The longest replica of each partition, without internal topics and what is marked."""

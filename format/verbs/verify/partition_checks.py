@@ -334,7 +334,10 @@ def _as_snapshot(found: Finding, is_newest: bool) -> Finding:
 
 
 class PartitionCheck:
-    """The checks of one partition, and their state from segment to segment. Findings go to ``report``."""
+    """The checks of one partition, and their state from segment to segment. Findings go to ``report``.
+
+    Of a deleted partition only the logs are checked, and not what lies beside them.
+    """
 
     def __init__(
         self,
@@ -351,7 +354,7 @@ class PartitionCheck:
         self.walk = walk
         self.limits = walk.limits
         self.report = report
-        self.is_full = walk.level is Level.FULL
+        self.is_full = walk.level is Level.FULL and not partition.is_deleted
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
         is_compacted = True if partition.topic in layout.COORDINATOR_TOPICS or cleaner_offset else None
         is_compacted = is_compacted or compacted_topics.get(partition.topic or "")
@@ -394,7 +397,8 @@ class PartitionCheck:
     def findings(self, driver: Driver[WalkedChunk], small: Driver[WalkedChunk]) -> Iterator[Finding]:
         """The findings of the partition; ``small`` reads KRaft snapshots, which do not count as progress."""
         partition, report = self.partition, self.report
-        report.add(check_partition_files(partition, self.limits) if self.is_full else unread_findings(partition))
+        is_listed = self.walk.level is Level.FULL
+        report.add(check_partition_files(partition, self.limits) if is_listed else unread_findings(partition))
         report.add(remote_head_findings(self.offsets, partition.location()))
         self._add(self.epochs.opening)
         segments = partition.segments

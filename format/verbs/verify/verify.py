@@ -24,7 +24,7 @@ from format.io.session import is_there, joins_remote_segments, map_near
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.log_dir import Checkpoints, Kind, LogDir, TopicPartition, read_log_dir, with_checkpoints
+from format.node.log_dir import Beside, Checkpoints, Kind, LogDir, TopicPartition, read_log_dir, with_checkpoints
 from format.node.offsets import offsets_of, unread_heads_words
 from format.node.partition import (
     Partition,
@@ -128,15 +128,19 @@ def other_clusters(targets: Iterable[Target], limits: Limits) -> Iterator[str]:
         yield f"{path} against {first}: they are of two clusters, {cluster_id} and {first_id}"
 
 
-def replicas_elsewhere(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path, frozenset[TopicPartition]]:
-    """By log directory, the partitions that lie in the other log directories of the same node."""
+def log_dirs_beside(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path, Beside]:
+    """By log directory, the other ones of the same node; without those that have no other."""
     if len(log_dirs) < 2:
         return {}
     owned = _owned(log_dirs, limits)
-    found: dict[Path, frozenset[TopicPartition]] = {}
+    found: dict[Path, Beside] = {}
     for log_dir, owner in owned:
-        others = [each for each, other in owned if owner.is_beside(other)]
-        found[log_dir.path] = frozenset(key for each in others for key in _replicas(each))
+        others = [(each, other) for each, other in owned if owner.is_beside(other)]
+        if others:
+            keys = frozenset(key for each, _ in others for key in _replicas(each))
+            # Without directory ids, one of the two may be a copy.
+            with_metadata = (each.path for each, other in others if other.is_metadata and other.directory_id)
+            found[log_dir.path] = Beside(keys, next(with_metadata, None) if owner.directory_id else None)
     return found
 
 
@@ -317,12 +321,12 @@ def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
 class VerifyScan(msgspec.Struct, frozen=True):
     """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage.
 
-    ``elsewhere`` has, by log directory, what the other log directories of its node hold.
+    ``beside`` has, by log directory, the other log directories of its node.
     """
 
     walk: LogWalk = LogWalk()
     compacted_topics: Mapping[str, bool] = msgspec.field(default_factory=dict)
-    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = msgspec.field(default_factory=dict)
+    beside: Mapping[Path, Beside] = msgspec.field(default_factory=dict)
 
     def place(self, unit: Unit) -> Path | None:
         """The partition directory or the file of a unit; None for a log directory's own files."""
@@ -402,12 +406,12 @@ class VerifyScan(msgspec.Struct, frozen=True):
 
         limits = self.walk.limits
         checkpoints = log_dir.checkpoints(limits)
-        elsewhere = self.elsewhere.get(log_dir.path, frozenset())
+        beside = self.beside.get(log_dir.path)
         for found in (
             checkpoints.findings,
             check_log_dir_files(log_dir, checkpoints, limits),
             check_topic_ids(log_dir, limits),
-            refusal_findings(log_dir.path, limits, elsewhere),
+            refusal_findings(log_dir.path, limits, beside),
         ):
             report.add(found)
             yield from report.ended()
@@ -546,7 +550,7 @@ def _advised(findings: Iterable[Finding], targets: Sequence[Target], limits: Lim
 def _findings(
     targets: Sequence[Target], terms: VerifyTerms, coverage: Coverage, watch: Watch | None = None
 ) -> Iterator[Finding]:
-    scan = VerifyScan(terms.walk, terms.compacted_topics, _elsewhere(targets, terms))
+    scan = VerifyScan(terms.walk, terms.compacted_topics, _beside(targets, terms))
     clusters = [cluster_of(target.path) for target in targets]
     listed: dict[int, list[Unit]] = {}
     if not any(clusters) and terms.jobs > 1 and may_be_shared(terms.walk):
@@ -599,15 +603,15 @@ class _Counts:
         return not self._joins_remote
 
 
-def _elsewhere(targets: Iterable[Target], terms: VerifyTerms) -> dict[Path, frozenset[tuple[str, int]]]:
-    """By log directory, what the other log directories of its node hold."""
+def _beside(targets: Iterable[Target], terms: VerifyTerms) -> dict[Path, Beside]:
+    """By log directory, the other log directories of its node."""
     if terms.level is not Level.FULL:
         return {}
     log_dirs: list[LogDir] = []
     for target in targets:
         with suppress(KafkaLogError):  # verifying the target reports it
             log_dirs.extend(target.log_dirs)
-    return replicas_elsewhere(log_dirs, terms.limits)
+    return log_dirs_beside(log_dirs, terms.limits)
 
 
 def verify_nodes(targets: Iterable[Target], terms: VerifyTerms | None = None) -> Iterator[Finding]:

@@ -137,13 +137,21 @@ def test_an_entry_in_no_batch_and_one_that_no_broker_writes(
     assert [each.code for each in check.findings(None, is_closed=False)] == codes
 
 
-@pytest.mark.parametrize(("stopped_cleanly", "codes"), [(True, ["time-index-mismatch"]), (False, []), (None, [])])
+@pytest.mark.parametrize(
+    ("stopped_cleanly", "topic", "codes"),
+    [
+        (True, "orders", ["time-index-mismatch"]),
+        (True, "__cluster_metadata", []),  # not in 4.4.0
+        (False, "orders", []),
+        (None, "orders", []),
+    ],
+)
 def test_a_clean_stop_completes_the_time_index_of_the_last_segment(
-    tmp_path: Path, stopped_cleanly: bool | None, codes: list[str]
+    tmp_path: Path, stopped_cleanly: bool | None, topic: str, codes: list[str]
 ) -> None:
     path = tmp_path / f"{0:020d}.timeindex"
     path.write_bytes(time_index.write(([APPENDED], [0])))
-    check = TimeIndexCheck(time_index.read(path, 0), Location(str(path)))
+    check = TimeIndexCheck(time_index.read(path, 0), Location(str(path), topic, 0))
     check.feed(table_of([row(0, -1, max_timestamp=APPENDED), row(1, -1, max_timestamp=APPENDED + 5)]))
     offsets = PartitionOffsets(is_clean_shutdown=stopped_cleanly)
     assert [each.code for each in check.findings(None, is_closed=False, offsets=offsets)] == codes

@@ -94,6 +94,10 @@ def test_a_count_too_low_leaves_bytes_over():
     assert [(each.position, each.length) for each in snapshot.problems] == [(56, 46)]
 
 
+def test_zeros_are_damage_and_no_other_version():
+    assert {each.code for each in read(bytes(102)).problems} == {"snapshot-invalid"}
+
+
 def test_an_unknown_version_is_a_problem():
     snapshot = read(sealed(SOUND, version=2))
     assert [(each.position, each.length, each.code) for each in snapshot.problems] == [(0, 2, "version-unknown")]

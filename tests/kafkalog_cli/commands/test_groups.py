@@ -135,3 +135,15 @@ def test_people_read_who_is_behind_and_the_others_counted(run_kafkalog: RunOne) 
         whole = run_kafkalog(*words, *options).check(0).stdout
         assert "Not listed" not in whole
         assert whole.count("\ngroup-0  ") == 4
+
+
+def test_commits_that_cannot_be_read_may_be_later_than_those_that_can(run_kafkalog: RunOne, tmp_path: Path) -> None:
+    broken = tmp_path / "__consumer_offsets-2"
+    shutil.copytree(NODE / "__consumer_offsets-2", broken)
+    (log,) = broken.glob("*.log")
+    content = bytearray(log.read_bytes())
+    content[-1] ^= 1
+    log.write_bytes(content)
+    words = " There may be later commits: 1 log of coordinators cannot be read as a whole."
+    assert words in run_kafkalog("groups", "--format", "table", broken).check(1).stdout.replace("\n", " ")
+    assert "later commits" not in run_kafkalog("groups", "--format", "table", NODE).check(0).stdout

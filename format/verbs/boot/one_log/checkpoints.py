@@ -24,6 +24,8 @@ _MOST_ENTRIES = 500_000_000
 _UUID_BYTES = 16
 _UUID_TEXT = 22
 _CLASS = "LeaderEpochFileCache"
+#: The characters that are shown of a line or word that cannot be read.
+_MOST_SHOWN = 40
 
 
 class BadText(Exception):
@@ -37,6 +39,11 @@ class BadText(Exception):
         self.text = text
         self.is_fatal = is_fatal
         self.is_io_error = is_io_error
+
+
+def _malformed(kind: str, path: Path, line: str) -> BadText:
+    """The refusal of a line. It is shown to some length: after a power failure a file may be one line of zeros."""
+    return BadText(f"Malformed line in {kind} file [{path}]: {line[:_MOST_SHOWN]}")
 
 
 def read_lines(path: Path, limits: Limits) -> list[str]:
@@ -75,7 +82,7 @@ def read_epochs(path: Path, limits: Limits) -> list[tuple[int, int]]:
 def _number(word: str, range_: tuple[int, int]) -> int:
     number = decode_integer(word, *range_)
     if number is None:
-        raise BadText(f'For input string: "{word}"', is_io_error=False)
+        raise BadText(f'For input string: "{word}"'[:_MOST_SHOWN], is_io_error=False)
     return number
 
 
@@ -97,7 +104,7 @@ def _entries(path: Path, width: int, limits: Limits) -> list[list[str]]:
     for line in lines[2:]:
         words = _split(_BLANKS, line)
         if len(words) != width:
-            raise BadText(f"Malformed line in checkpoint file [{path}]: {line}")
+            raise _malformed("checkpoint", path, line)
         entries.append(words)
     if len(entries) != count:
         raise BadText(f"Expected [{count}] entries in checkpoint file [{path}], but found only [{len(entries)}]")
@@ -107,7 +114,7 @@ def _entries(path: Path, width: int, limits: Limits) -> list[list[str]]:
 def _integer(line: str, path: Path) -> int:
     number = decode_integer(line, *INT32_RANGE)
     if number is None:
-        raise BadText(f"Malformed line in checkpoint file [{path}]: {line}")
+        raise _malformed("checkpoint", path, line)
     return number
 
 
@@ -124,7 +131,7 @@ def read_topic_id(path: Path, limits: Limits) -> str:
     lines = read_lines(path, limits)
     version = decode_integer(_value(lines, 0, path), *INT32_RANGE)
     if version is None:
-        raise BadText(f"Malformed line in partition metadata file [{path}]: {lines[0]}")
+        raise _malformed("partition metadata", path, lines[0])
     if version < 0:
         raise BadText(f"Unrecognized version of partition metadata file ({path}): {version}")
     text = _value(lines, 1, path)
@@ -148,7 +155,7 @@ def _value(lines: list[str], number: int, path: Path) -> str:
         raise BadText('Cannot invoke "java.lang.CharSequence.length()" because "this.text" is null', is_io_error=False)
     parts = _split(_AFTER_NAME, lines[number])
     if len(parts) != 2:
-        raise BadText(f"Malformed line in partition metadata file [{path}]: {lines[number]}")
+        raise _malformed("partition metadata", path, lines[number])
     return parts[1]
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from format.errors import InputError
 from format.findings import Severity
+from format.verbs.boot.boot import boot
+from format.verbs.boot.steps import BootTerms
 from format.verbs.doctor import doctor
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
@@ -18,6 +20,7 @@ from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, 
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
 from tests.metadata_logs import removal_of, topic_id_of, write_metadata_log, write_node, write_voters
+from tests.oracle.boot_mutations.node import CLEAN_MARK, copied_node
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
 
@@ -56,6 +59,7 @@ def test_replicas_in_a_log_directory_that_is_not_here(tmp_path: Path) -> None:
     words = "1 partition that node 1 should have, in no log directory here"
     assert looked_at(here).not_known == [words]
     ModelReplica(plain(4)).write(other)
+    (other / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
     assert looked_at(here, other).not_known == []
 
 
@@ -155,12 +159,41 @@ def test_a_node_that_is_older_than_its_last_start(data_dir: Path, tmp_path: Path
         end = struct.unpack(">qi", file.read(12))[1] + 12
     os.truncate(log, end)  # one batch is left
     assert "node-older" in codes(made, older)
+    assert {"node-older", "metadata-damaged"}.intersection(codes(older)) == {"metadata-damaged"}  # its own snapshot
     assert "node-older" not in codes(made, shutil.copytree(made, tmp_path / "copy"))
     for place, name in ((older, "orders-0"), (made, "orders-1")):  # of the other directory of the node nothing is said
         last = max((place / name).glob("*.log"))
         last.write_bytes(b"")
     (found,) = [each for each in diagnoses(made, older) if each.code == "node-older"]
     assert "It lacks committed records of 1 partition, such as orders-0 " in found.sentence
+
+
+def test_a_lost_end_of_the_only_replica_is_an_error(tmp_path: Path) -> None:
+    """A power failure leaves zeros for what was not flushed; the checkpoint of high watermarks was."""
+    for replicas, mark, severity in (((1,), 12, 2), ((1,), 6, 1), ((1, 2), 12, 1), ((2,), 12, 1)):
+        torn = b"".join(batches(3)) + bytes(4096)  # up to offset 8
+        made = node(tmp_path / f"{replicas}-{mark}", {"orders-0": {0: [torn]}}, marks={"orders-0": mark})
+        (made / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+        write_metadata_log(made, replicas=replicas, isr=replicas)
+        [found] = [each for each in diagnoses(made) if each.code == "tail-torn"]
+        assert (found.severity, "no other node has a replica" in found.sentence) == (severity, severity == 2)
+
+
+@pytest.mark.parametrize(("epoch", "is_older"), [(-1, False), (2, True), (None, False), (10**6, False)])
+def test_a_log_directory_that_the_last_start_did_not_use(
+    data_dir: Path, tmp_path: Path, epoch: int | None, is_older: bool
+) -> None:
+    made = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    mark = made.second() / CLEAN_MARK
+    if epoch is not None:
+        mark.write_text(f'{{"version":0,"brokerEpoch":{epoch}}}')
+    assert codes(*made.log_dirs) == (["node-older"] if is_older else [])
+    notes = [each for each in boot(made.log_dirs, BootTerms()).not_checked if each.startswith("what was lost before")]
+    assert len(notes) == is_older
+    made.unclean()
+    assert ("node-older" in codes(*made.log_dirs)) == is_older
+    (made.first / CLEAN_MARK).write_text('{"version":0,"brokerEpoch":2}')  # the last start failed before it used any
+    assert "node-older" not in codes(*made.log_dirs)
 
 
 def test_the_intact_replica_is_named(tmp_path: Path) -> None:
@@ -240,12 +273,14 @@ def test_replica_behind(tmp_path: Path) -> None:
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
 
 
-@pytest.mark.parametrize(("adding", "expected"), [((), ["replica-behind"]), ((1,), [])])
-def test_a_replica_that_a_reassignment_adds_is_not_behind(
-    tmp_path: Path, adding: tuple[int, ...], expected: list[str]
+@pytest.mark.parametrize(
+    ("replicas", "adding", "expected"), [((1, 2), (), ["replica-behind"]), ((1, 2), (1,), []), ((2,), (), [])]
+)
+def test_a_replica_that_a_reassignment_adds_or_has_moved_away_is_not_behind(
+    tmp_path: Path, replicas: tuple[int, ...], adding: tuple[int, ...], expected: list[str]
 ) -> None:
     nodes = [write_node(tmp_path / f"node-{each}", each, directory=f"directory-{each}") for each in (1, 2)]
-    write_metadata_log(nodes[1], replicas=(1, 2), isr=(2,), leader=2, adding=adding)
+    write_metadata_log(nodes[1], replicas=replicas, isr=(2,), leader=2, adding=adding)
     ModelReplica(plain(5), 15).write(nodes[0])
     ModelReplica(plain(7), 21).write(nodes[1])
     assert [each for each in codes(*nodes) if each.startswith("replica-")] == expected
@@ -460,6 +495,19 @@ def test_a_stray_of_a_deleted_topic_is_no_error(tmp_path: Path, is_deleted: bool
     [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
     assert found.severity is (Severity.WARNING if is_deleted else Severity.ERROR)
     assert ("the topic of that id was deleted" in found.sentence) == is_deleted
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_topic_that_only_the_older_metadata_has_was_deleted(tmp_path: Path, is_known: bool) -> None:
+    """A snapshot that was made after the deletion has neither the topic nor its removal."""
+    one = write_node(tmp_path / "node-1", 1)
+    write_metadata_log(one, "payments", extra_topics=3)
+    two = node(tmp_path / "node-2", {"orders-0": SOUND}, node_id=2, cluster_id="cluster-a")
+    (two / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+    write_voters(write_metadata_log(two, "orders" if is_known else "others"), (1, 2))
+    [found] = [each for each in diagnoses(one, two) if each.code == "directory-stray"]
+    assert found.severity is (Severity.WARNING if is_known else Severity.ERROR)
+    assert ("the topic of that id was deleted" in found.sentence) == is_known
 
 
 def test_stray_by_the_metadata_of_another_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,8 @@ from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.verbs.verify.verify import VerifyTerms, other_clusters, verify_all
-from tests.metadata_logs import write_node
+from tests.building import batches, write_segment
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 from tests.oracle.boot_mutations.node import Node, copied_node
 
 
@@ -59,3 +60,30 @@ def test_log_directories_of_two_clusters_are_named(tmp_path: Path) -> None:
     words = f"{nodes[1]} against {nodes[0]}: they are of two clusters, cluster-0 and cluster-1"
     assert list(other_clusters(map(Target, nodes), DEFAULT_LIMITS)) == [words]
     assert list(other_clusters([Target(nodes[0]), Target(nodes[2])], DEFAULT_LIMITS)) == []
+
+
+def write_log(log_dir: Path, topic: str) -> None:
+    write_segment(log_dir / f"{topic}-0", 0, batches(1))
+    (log_dir / f"{topic}-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of(topic)}\n")
+
+
+def test_the_metadata_log_of_a_node_judges_its_other_log_directories(tmp_path: Path) -> None:
+    first = write_node(tmp_path / "first", 1, directory="of the metadata")
+    second = write_node(tmp_path / "second", 1, directory="directory-1")
+    write_metadata_log(first, "orders", replicas=(1,), isr=(1,))
+    write_log(second, "gone")
+    node = Node(tmp_path, [first, second])
+    codes = {each.location.path: each.code for each in found(node) if each.code.startswith("replica-")}
+    assert codes == {str(second / "gone-0"): "replica-stray", str(second / "orders-0"): "replica-missing"}
+    assert not [each for each in found(Node(tmp_path, [second])) if each.code.startswith("replica-")]
+    write_log(second, "orders")
+    shutil.rmtree(second / "gone-0")
+    (second / "bootstrap.checkpoint").touch()  # a broker reads only that beside its metadata log
+    assert not [each for each in found(node) if each.code.startswith(("replica-", "boot-"))]
+
+
+def test_of_one_log_directory_a_log_without_a_high_watermark_may_never_have_been_made(tmp_path: Path) -> None:
+    """The controller assigns a new partition to the only directory of a broker, before the broker makes its log."""
+    only = write_node(tmp_path / "node", 1, directory="directory-1")
+    write_metadata_log(only, "orders", replicas=(1,), isr=(1,))
+    assert not [each for each in found(Node(tmp_path, [only])) if each.code == "replica-missing"]

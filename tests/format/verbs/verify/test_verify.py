@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from format.findings import MOST_ALIKE, Certainty, Finding, Severity
+from format.node.partition import read_partition
+from format.node.partition_surroundings import surroundings_findings
 from format.verbs.verify.verify import Level, VerifyTerms, bytes_to_verify, verify
 from tests.building import batch, wrapper, write_segment
 from tests.corpora import Corpus
@@ -287,3 +289,15 @@ def test_the_base_offset_of_a_compressed_message_that_cannot_be_opened_is_not_wr
     log = write_segment(tmp_path / "t-0", 0, [sound, bytes(damaged)])
     log.with_suffix(".index").write_bytes(struct.pack(">ii", 3, len(sound)))
     assert sorted(codes(run(log.parent))) == ["batch-crc-mismatch", "index-missing"]  # there is no .timeindex
+
+
+@pytest.mark.parametrize("lost", [(), (".log",), (".index",), (".log", ".index")])
+def test_what_a_broker_leaves_of_a_deleted_partition_is_not_wrong(node: Path, lost: tuple[str, ...]) -> None:
+    deleted = node / "orders-0.0123456789abcdef0123456789abcdef-delete"
+    shutil.copytree(node / "orders-0", deleted)
+    last = max(deleted.glob("*.log"))
+    last.with_suffix(".timeindex").write_bytes(bytes(12))  # a stop completes those of other logs only
+    for suffix in lost:
+        last.with_suffix(suffix).unlink()
+    assert codes(run(node)) == []
+    assert codes(list(surroundings_findings(read_partition(deleted)))) == []

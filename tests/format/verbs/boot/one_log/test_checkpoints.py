@@ -79,3 +79,11 @@ def test_a_topic_id_that_a_broker_reads(tmp_path: Path, content: bytes) -> None:
 def test_a_topic_id_that_stops_a_broker(tmp_path: Path, content: bytes, message: str) -> None:
     with pytest.raises(BadText, match=message):
         read_topic_id(written(tmp_path, content), DEFAULT_LIMITS)
+
+
+@pytest.mark.parametrize("content", [bytes(100_000), b"0\n1\norders 0 12" + bytes(100_000)])
+def test_a_file_of_zeros_is_shown_by_its_beginning(tmp_path: Path, content: bytes) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(BadText) as caught:
+        read_offsets(path, DEFAULT_LIMITS)
+    assert len(caught.value.text.replace(str(path), "")) < 100
