@@ -61,7 +61,6 @@ MANY_PARAMETERS = frozenset(
         "format.kernel.kafka_lines._put_record",
         "format.kernel.kafka_lines.write_dump_log",
         "format.kernel.memory.copy_escaped",
-        "format.kernel.records.index_keys",
         "format.kernel.text._put_batch_fields",
         "format.kernel.text._put_text",
         "format.kernel.text.put_batches",
