@@ -50,7 +50,7 @@ _SAME = (
 
 
 def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]:
-    """The path, topic and partition of each log, and its batches, from rows with the columns BATCH_ROWS."""
+    """The location of each log, and its batches, from rows with the columns BATCH_ROWS."""
     if not batch.num_rows or not {column.name for column in BATCH_ROWS} <= set(batch.schema.names):
         return
     values = np.full((batch.num_rows, len(BATCH_COLUMN)), -1, np.int64)
@@ -67,7 +67,9 @@ def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]
     for start, end in pairwise(starts):
         path = str(paths[start].as_py())
         topic, partition = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
-        yield Location(path, topic, partition), BatchTable(values[start:end], crc_valid[start:end])
+        name = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
+        base_offset = None if name is None else int(name["base_offset"])
+        yield Location(path, topic, partition, base_offset), BatchTable(values[start:end], crc_valid[start:end])
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Int64Column:

@@ -26,6 +26,7 @@ from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.table_report import TableReport
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.verify.verify import verify
+from tests.building import batches, write_segment
 from tests.kafkalog_cli.page.reports import NOW_MS, damaged_node, report_of
 from tests.running import Run
 
@@ -129,6 +130,23 @@ def test_the_time_line_has_damage_and_leader_epochs_as_in_a_report_of_the_direct
     damaged = [row["timestamp"] for row in report.tables["damaged_place"].objects()]
     assert damaged == [row["timestamp"] for row in direct.tables["damaged_place"].objects()]
     assert any(damaged)
+
+
+def test_bytes_by_offset_of_a_log_with_large_offsets(tmp_path: Path) -> None:
+    """Offsets in a segment are relative to its base offset."""
+    base_offset = 3 * 2**31
+    log = write_segment(tmp_path / "node" / "t-0", base_offset, batches(4, base_offset))
+    tables = tmp_path / "tables"
+    _ran(tables, 1, "ls")
+    listing = PartitionListing(str(log.parent), "t", 0, None, first_offset=base_offset, log_size_bytes=800)
+    _write(tables, PARTITION, 1, "ls", [listing.row()])
+    rows = kafkalog.open(log).batches().table()
+    rows = rows.cast(arrow_schema(BATCH, rows.schema.names))
+    path = tables / table_name(BATCH) / directory_of(1) / "ls.parquet"
+    path.parent.mkdir(parents=True)
+    pq.write_table(rows.append_column("path", pa.array([str(log)] * rows.num_rows, pa.string())), path)
+    found = _report(tables).tables["bytes_by_offset"].objects()
+    assert sum(each["size_bytes"] for each in found) == log.stat().st_size
 
 
 def test_findings_survive_the_way_through_rows(data_dir: Path, tmp_path: Path) -> None:
