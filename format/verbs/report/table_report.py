@@ -67,8 +67,8 @@ def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]
     for start, end in pairwise(starts):
         path = str(paths[start].as_py())
         topic, partition = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
-        name = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
-        base_offset = None if name is None else int(name["base_offset"])
+        file = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
+        base_offset = None if file is None else int(file["base_offset"])
         yield Location(path, topic, partition, base_offset), BatchTable(values[start:end], crc_valid[start:end])
 
 
