@@ -103,7 +103,9 @@ def _explained(drafts: Sequence[Draft]) -> list[Draft]:
         each
         for each in drafts
         if not (each.code == "cleaner-stopped" and each.path in damaged)
-        and not (each.code in ("records-lost", "directory-foreign", "leftovers") and each.path in lost)
+        and not (
+            each.code in ("records-lost", "replica-missing", "directory-foreign", "leftovers") and each.path in lost
+        )
         and not (each.code == "cleaner-behind" and each.subject in hanging)
         and not (each.code == "replica-behind" and each.node and set(each.node.split(", ")) <= older)
     ]
