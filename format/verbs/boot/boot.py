@@ -346,7 +346,7 @@ def refusal_findings(log_dir: Path, limits: Limits, beside: Beside | None = None
             if result.may_be_zookeeper:
                 own += "; not so if the node still runs with ZooKeeper, as its meta.properties of version 0 allows"
             found = _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}{own}")
-            if step.is_of_deleted_topic:
+            if step.is_needless:
                 words = "If nothing of the topic is needed, delete the directory when the broker has renamed it."
                 found = replace(found, severity=Severity.WARNING, next_step=words)
             yield found

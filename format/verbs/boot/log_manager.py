@@ -329,7 +329,7 @@ def _classify(found: FoundLog, state: LogsState) -> None:
         state.steps += steps
         step = found.step_with_ends(Action.RENAME, why, broker_message=message, new_path=target)
         is_deleted = state.image is not None and found.topic_id in state.image.removed_topics
-        state.steps.append(replace(step, is_of_deleted_topic=is_deleted))
+        state.steps.append(replace(step, is_needless=is_deleted or not _has_records(found)))
         return
     owner = None if state.image is None or found.topic_id is None else state.image.names.get(found.topic_id)
     if owner is not None and owner != name.topic:

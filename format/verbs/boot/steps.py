@@ -53,7 +53,7 @@ class Step(msgspec.Struct, frozen=True):
     log_start_offset: int | None = None
     log_end_offset: int | None = None
     may_lose: bool = False  # the high watermark is not known, and so not whether offsets below it are lost
-    is_of_deleted_topic: bool = False  # by the metadata, which has seen the topic and its deletion
+    is_needless: bool = False  # a stray of a topic that the metadata has seen deleted, or without a record
     other_replicas: tuple[int, ...] | None = None  # of the partition whose offsets are lost; None where not known
 
     def row(self) -> tuple[Any, ...]:

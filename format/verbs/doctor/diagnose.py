@@ -104,7 +104,9 @@ def _explained(drafts: Sequence[Draft]) -> list[Draft]:
         each
         for each in drafts
         if not (each.code == "cleaner-stopped" and each.path in damaged)
-        and not (each.code in ("records-lost", "directory-foreign", "leftovers") and each.path in lost)
+        and not (
+            each.code in ("records-lost", "replica-missing", "directory-foreign", "leftovers") and each.path in lost
+        )
         and not (each.code == "cleaner-behind" and each.subject in hanging)
         and not (each.code == "replica-behind" and each.node and set(each.node.split(", ")) <= older)
     ]
@@ -389,12 +391,13 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
         if known is not None and each.topic_id not in (None, known):
             which += f"; there {each.topic} has the id {known}"
         is_deleted = evidence.was_deleted(each)
+        is_needless = is_deleted or not each.log_size_bytes
         which += f"; {DELETED}" if is_deleted else ""
         by = ", ".join(filter(None, (evidence.context.source_words, which)))
         words = f"The directory is stray: {notes[0].removeprefix('stray: ')}{f' ({by})' if by else ''}. A broker "
         words += "does not serve it." if each.mark == "stray" else "renames it to -stray and does not serve it."
         yield Draft("directory-stray", subject, words, each.path, None, _boot_by_metadata(evidence, each.path),
-                    graded=Severity.WARNING if is_deleted else None, weight=each.size_bytes or 0,
+                    graded=Severity.WARNING if is_needless else None, weight=each.size_bytes or 0,
                     node=evidence.node_of(each.path))  # fmt: skip
     for path, whose in evidence.foreign.items():
         file = f"{path}/{layout.META_PROPERTIES}"

@@ -267,12 +267,16 @@ class ReplicasAtHand:
         self._compared: dict[Path, list[ReplicaResult]] = {}
 
     def is_assigned(self, directory: Path) -> bool:
-        """Whether the best metadata at the paths assigns the replica in a directory to its node."""
+        """Whether the best metadata at the paths assigns the replica in a directory to its node.
+
+        Not one without a topic id, which a broker takes for stray whatever the metadata says.
+        """
         try:
             context, partition = self.context, read_partition(directory)
         except KafkaLogError:
             return False
-        return context.node_id_of(partition) in context.assignment_of(partition).replicas
+        is_stray = partition.metadata is None
+        return not is_stray and context.node_id_of(partition) in context.assignment_of(partition).replicas
 
     @property
     def context(self) -> ClusterContext:

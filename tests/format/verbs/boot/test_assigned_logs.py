@@ -26,6 +26,7 @@ from format.verbs.boot.log_manager import (
 from format.verbs.boot.quorum import LoadedMetadata
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, KnownMetadata, Step
+from tests.building import batches, write_segment
 from tests.oracle.boot_mutations.node import HIGH_WATERMARK, OTHER_ID, Node, copied_node
 
 _IDS = [f"{each}{'A' * 21}" for each in "bcd"]
@@ -241,7 +242,7 @@ def test_a_log_of_a_topic_that_was_deleted_is_no_damage(
     node: Node, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
 ) -> None:
     """4.3.1 was killed just after a deletion: the directory has its name still, and becomes a stray."""
-    node.partition("t-0").mkdir()
+    write_segment(node.partition("t-0"), 0, batches(1))
     (node.partition("t-0") / "partition.metadata").write_text(f"version: 0\ntopic_id: {OTHER_ID}\n")
     image = ClusterImage(removed_topics={OTHER_ID: "t"} if is_deleted else {})
     monkeypatch.setattr(boot_module.quorum, "load_metadata", lambda *_: LoadedMetadata(image))

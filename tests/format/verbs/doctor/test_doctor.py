@@ -481,6 +481,10 @@ def test_directory_that_is_marked_as_stray_needs_no_metadata(tmp_path: Path) -> 
     made = node(tmp_path / "node-1", {f"orders-0.{'0' * 32}-stray": SOUND})
     [found] = [each for each in diagnoses(made) if each.code == "directory-stray"]
     assert found.sentence.endswith("not assigned to this broker when it started. A broker does not serve it.")
+    assert found.severity is Severity.ERROR
+    empty = node(tmp_path / "node-2", {f"orders-0.{'0' * 32}-stray": {0: []}})
+    [found] = [each for each in diagnoses(empty) if each.code == "directory-stray"]
+    assert found.severity is Severity.WARNING
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])

@@ -13,6 +13,7 @@ from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.verbs.verify.verify import VerifyTerms, other_clusters, verify_all
 from tests.building import batches, write_segment
+from tests.format.verbs.doctor.looking import codes
 from tests.metadata_logs import topic_id_of, write_metadata_log, write_node
 from tests.oracle.boot_mutations.node import Node, copied_node
 
@@ -87,3 +88,20 @@ def test_of_one_log_directory_a_log_without_a_high_watermark_may_never_have_been
     only = write_node(tmp_path / "node", 1, directory="directory-1")
     write_metadata_log(only, "orders", replicas=(1,), isr=(1,))
     assert not [each for each in found(Node(tmp_path, [only])) if each.code == "replica-missing"]
+
+
+def test_a_log_without_a_topic_id_is_stray_though_the_metadata_assigns_the_partition(tmp_path: Path) -> None:
+    only = write_node(tmp_path / "node", 1, directory="directory-1")
+    write_metadata_log(only, "orders", replicas=(1,), isr=(1,))
+    write_log(only, "orders")
+    strays = [each for each in found(Node(tmp_path, [only])) if each.code == "replica-stray"]
+    assert strays == []
+    (only / "orders-0" / "partition.metadata").unlink()
+    (stray,) = [each for each in found(Node(tmp_path, [only])) if each.code == "replica-stray"]
+    assert stray.severity is Severity.ERROR
+    assert "directory-stray" in codes(only)
+    assert "replica-missing" not in codes(only)
+    for log in (only / "orders-0").glob("*.log"):
+        log.write_bytes(b"")  # killed while it made the log: there is nothing to lose
+    (stray,) = [each for each in found(Node(tmp_path, [only])) if each.code == "replica-stray"]
+    assert stray.severity is Severity.WARNING
