@@ -14,6 +14,7 @@ import msgspec
 
 from format.columns import SEGMENT_RETENTION
 from format.errors import KafkaLogError
+from format.files.meta_properties import is_of_zookeeper
 from format.findings import FINDING_CODES, Finding, Severity
 from format.io.session import is_there, path_of
 from format.layout import CLEAN_SHUTDOWN, INTERNAL_TOPIC_PREFIX
@@ -274,6 +275,9 @@ class Evidence(msgspec.Struct, dict=True):
             yield "groups and transactions: the paths are of several clusters"
         if image is None:
             yield f"leaders, other replicas and configs: {self.context.why_none}"
+            own = [each.path for each in self.log_dirs if each.meta_properties is not None and each.partitions]
+            if own and not self.is_live and not self.is_bundled and not is_of_zookeeper(own, self.limits):
+                yield "whether a start that finds none keeps the partitions: kafkalog boot"
         else:
             assigned = {each for state in image.partitions.values() for each in state.replicas}
             missing = sorted((assigned | set(image.brokers)) - self.node_ids)
