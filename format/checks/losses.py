@@ -34,7 +34,7 @@ _STEP_WITHOUT_CLEAN_STOP = (
 )
 
 _STEP_PAST_USE = (
-    "Nothing: after a clean stop they are cut off, and after an unclean one a broker rebuilds the indexes of the last "
+    "Nothing; after a clean stop they are cut off, and after an unclean one a broker rebuilds the indexes of the last "
     "segment when it starts."
 )
 

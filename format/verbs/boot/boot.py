@@ -333,6 +333,10 @@ def refusal_findings(log_dir: Path, limits: Limits, beside: Beside | None = None
     terms = BootTerms(
         version, is_release_known=False, is_one_of_several=True, limits=limits, metadata_dir=beside.metadata_dir
     )
+    for closed in closed_to_the_owner([log_dir]):
+        found = _finding("boot-unserved", problem_step(closed, log_dir), closed.text)
+        words = "Give the files to the user that the broker runs as."
+        yield replace(found, severity=Severity.WARNING, certainty=Certainty.LIKELY, next_step=words)
     result = boot([log_dir], terms)
     for step in result.steps:
         if not step.path.is_relative_to(log_dir):

@@ -357,6 +357,8 @@ def place_of(found: Finding) -> str:
     if parse_partition_dir(path.rpartition("/")[2]) is not None:
         return path
     folder = path.rpartition("/")[0]
+    if found.location.topic is None:  # of no partition: a directory such as broker-1 may hold the log directory
+        return path
     return folder if parse_partition_dir(folder.rpartition("/")[2]) is not None else path
 
 

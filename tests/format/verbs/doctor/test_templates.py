@@ -22,7 +22,7 @@ from format.state.metadata_log import MetadataState
 from format.verbs.doctor import diagnose as diagnosing
 from format.verbs.doctor.diagnose import conclude, diagnose
 from format.verbs.doctor.diagnosis import TEMPLATES
-from format.verbs.doctor.evidence import Evidence
+from format.verbs.doctor.evidence import Evidence, place_of
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.terms import Report
 from tests.building import batch
@@ -314,3 +314,9 @@ def test_conditions_are_sentences() -> None:
         assert re.fullmatch(r"[A-Z].*\.", each.condition), each
         assert each.severity >= Severity.WARNING
     assert set(diagnosing._TEMPLATE_OF.values()) <= TEMPLATES.keys()
+
+
+def test_a_directory_around_a_log_directory_is_no_partition() -> None:
+    """As kafka-1/data, of which the next command has to be about kafka-1/data."""
+    assert place_of(finding("boot-unserved", Location("kafka-1/data"), "closed")) == "kafka-1/data"
+    assert place_of(finding("boot-unserved", Location("data/orders-1/0.log", "orders", 1), "closed")) == "data/orders-1"
