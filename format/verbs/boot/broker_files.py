@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -141,6 +141,14 @@ def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
         except OSError:
             continue  # not a directory, or not there: the simulated start reports it
     return found
+
+
+def note_read_only(log_dirs: Iterable[Path]) -> Iterator[str]:
+    """A note for each log directory on a file system that is mounted read-only, such as after an error."""
+    for path in filter(is_on_disk, log_dirs):
+        with suppress(OSError):  # verify and the simulated start report it
+            if os.statvfs(path).f_flag & os.ST_RDONLY:
+                yield f"whether a broker can write: {path} is mounted read-only here, where no broker starts"
 
 
 def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:

@@ -24,6 +24,7 @@ from format.node.target import Target
 from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes, read_context
 from format.state.cluster_image import ClusterImage
 from format.timestamps import FUTURE_MARGIN_MS
+from format.verbs.boot.broker_files import note_read_only
 from format.verbs.compaction.compaction import LogCompaction
 from format.verbs.diff.diff import PartitionResult
 from format.verbs.ls.partition_listing import PartitionListing
@@ -281,6 +282,7 @@ class Evidence(msgspec.Struct, dict=True):
                 yield f"what {named_nodes(missing)} {'has' if len(missing) == 1 else 'have'}, not here"
             for node_id, count in sorted(Counter(self._in_other_log_dirs(image)).items()):
                 yield f"{counted(count, 'partition')} that node {node_id} should have, in no log directory here"
+        yield from note_read_only(each.path for each in self.log_dirs)
         if self.is_live:
             yield "what the running broker has not written yet"
         elif self._may_be_of_other_moments():

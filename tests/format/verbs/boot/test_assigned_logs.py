@@ -327,5 +327,7 @@ def test_a_start_needs_space(
     assert result.is_unknown == is_unknown
     notes = [note for note in result.not_checked if "disk has room" in note]
     assert [words in note for note in notes if words] == ([True] if words else [])
+    note = f"whether a broker can write: {node.first} is mounted read-only here, where no broker starts"
+    assert (note in result.not_checked) == bool(flags)
     if is_unknown:
         assert "no byte free, on this host and now" in result.having(Action.UNKNOWN)[0].reason
