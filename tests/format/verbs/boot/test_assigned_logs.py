@@ -84,7 +84,7 @@ def test_a_log_directory_fails_where_something_else_has_the_name_of_a_log(
 def test_a_log_without_such_a_directory_is_made_where_the_fewest_are(assigned: str) -> None:
     steps = made(disks(), image_of([_IDS[0], assigned, assigned]))
     assert [step.path.parent.name for step in steps] == ["disk-1", "disk-2", "disk-3"]
-    assert ("which no log directory has" in steps[1].reason) == (assigned != _UNASSIGNED)
+    assert ("which no log directory of the node has" in steps[1].reason) == (assigned != _UNASSIGNED)
     assert len(made(disks(), image_of([_IDS[0], assigned]), is_whole=False)) == 1, "it may lie elsewhere"
 
 
