@@ -25,7 +25,7 @@ from format.state.cluster_context import ClusterContext, ContextTerms, named_nod
 from format.state.cluster_image import ClusterImage
 from format.timestamps import FUTURE_MARGIN_MS
 from format.verbs.boot.broker_files import note_read_only
-from format.verbs.compaction.compaction import LogCompaction
+from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
 from format.verbs.diff.diff import PartitionResult
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms
@@ -261,6 +261,10 @@ class Evidence(msgspec.Struct, dict=True):
             if each.mark is None:
                 found.setdefault((each.topic, each.partition), []).append(each)
         return found
+
+    def is_cleaned(self, path: str) -> bool:
+        """Whether a path is a compacted log of several segments in which no damage stops the cleaner."""
+        return any(str(each.partition.path) == path and each.blocked_by != DAMAGED_BATCH for each in self.cleaners)
 
     @cached_property
     def node_ids(self) -> set[int]:

@@ -233,6 +233,18 @@ def test_cleaner_stopped(blocked_by: str) -> None:
     assert found == ([("cleaner-stopped", 5)] if blocked_by == "damaged_batch" else [])
 
 
+@pytest.mark.parametrize(("blocked_by", "is_said"), [("dirty_ratio", True), ("damaged_batch", False)])
+def test_the_cleaner_hides_a_wrong_crc(blocked_by: str, is_said: bool) -> None:
+    """As 4.3.1 did: consumers failed on a batch before it was cleaned, and then read the damaged value."""
+    place = Location("/k/compacted-0/0.log", "compacted", 0, offset=3)
+    made = evidence(findings=[finding("batch-crc-mismatch", place, "wrong", lost_offsets=(3, 5))])
+    partition = SimpleNamespace(path=Path("/k/compacted-0"), topic="compacted", number=0)
+    range_ = SimpleNamespace(first_dirty_offset=0, dirty_bytes=0, clean_bytes=9)
+    made.cleaners = [SimpleNamespace(partition=partition, range=range_, blocked_by=blocked_by)]
+    [sentence] = [each.sentence for each in diagnose(made) if each.code == "records-damaged"]
+    assert ("what it keeps of a damaged batch gets a right one" in sentence) == is_said
+
+
 def test_of_running_brokers_the_ends_of_replicas_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ModelReplica(plain(5), 15).write(tmp_path / "node-1")
     ModelReplica(plain(7), 21).write(tmp_path / "node-2")
