@@ -33,6 +33,11 @@ _STEP_WITHOUT_CLEAN_STOP = (
     "offsets in another replica."
 )
 
+_STEP_PAST_USE = (
+    "Nothing; after a clean stop they are cut off, and after an unclean one a broker rebuilds the indexes of the last "
+    "segment when it starts."
+)
+
 
 def judged_at_end(found: Finding, offsets: PartitionOffsets | None) -> Finding:
     """A finding about a file that ends elsewhere than the log, as a warning unless the broker runs or stopped cleanly.
@@ -54,6 +59,21 @@ def judged_at_end(found: Finding, offsets: PartitionOffsets | None) -> Finding:
         certainty=Certainty.LIKELY,
         message=message,
         next_step=_STEP_WITHOUT_CLEAN_STOP,
+    )
+
+
+def judged_past_use(found: Finding) -> Finding:
+    """A finding about entries after the last right one of a preallocated index that no start reads, as a warning.
+
+    A broker that truncates a log counts fewer entries, and leaves the others (storage AbstractIndex.truncateToEntries).
+    """
+    return replace(
+        found,
+        severity=min(found.severity, Severity.WARNING),
+        certainty=Certainty.LIKELY,
+        message=f"{found.message}; no right entry follows: a broker that truncates the log, as a follower does after "
+        "a change of leaders, leaves such entries, and does not read them",
+        next_step=_STEP_PAST_USE,
     )
 
 

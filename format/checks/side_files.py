@@ -51,6 +51,13 @@ class OffsetIndexCheck:
         self._low = np.full(index.entry_count, -1, np.int64)  # base offset of the batch at the entry's position
         self._last_offset = -1  # the highest one of the segment
         self._end_position = 0  # of its last batch
+        self.has_padding = index.padding_bytes > 0
+
+    @property
+    def end_of_use(self) -> int:
+        """The position after the last entry that is right."""
+        right = self._is_seen & ~self._is_invalid & (self._low <= self._offsets) & (self._offsets <= self._last_offset)
+        return _end_of_last(right, OFFSET_INDEX_ENTRY.size_bytes)
 
     def feed(self, table: BatchTable) -> None:
         """Compare the entries with one table of the segment's batches."""
@@ -145,6 +152,11 @@ _NEVER = -(2**63)
 BoolArray = NDArray[np.bool_]
 
 
+def _end_of_last(is_right: BoolArray, size_bytes: int) -> int:
+    right = np.flatnonzero(is_right)
+    return (int(right[-1]) + 1) * size_bytes if len(right) else 0
+
+
 class TimeIndexCheck:
     """Checks that an entry has the largest timestamp of the segment so far, and an offset of its batch (KIP-33)."""
 
@@ -182,6 +194,12 @@ class TimeIndexCheck:
         self._has_v0 = bool(past_v0[-1])
         self._largest = max(self._largest, int(largest[-1]))
         self._last_offset = max(self._last_offset, int(last[-1]))
+
+    @property
+    def end_of_use(self) -> int:
+        """The position after the last entry that is right."""
+        right = self._is_seen & ~self._is_invalid & (self._timestamps == np.maximum(self._before, self._of_batch))
+        return _end_of_last(right, TIME_INDEX_ENTRY.size_bytes)
 
     def _is_plain(self) -> BoolArray:
         """Which entries are as a broker writes them: nothing is to be said of them, with damage or without."""

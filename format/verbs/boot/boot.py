@@ -30,7 +30,7 @@ from format.limits import Limits
 from format.location import Location
 from format.node.log_dir import Beside
 from format.verbs.boot import log_manager, quorum
-from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user
+from format.verbs.boot.broker_files import closed_to_the_owner, closed_to_this_user, note_read_only
 from format.verbs.boot.identity import NodeIdentity, read_identity
 from format.verbs.boot.steps import (
     Action,
@@ -280,6 +280,7 @@ class _Start:
             )
         if not terms.is_one_of_several:
             _note_space(self._log_dirs, result)
+            notes += note_read_only(self._log_dirs)
         if self._metadata_dir != self._log_dirs[0]:
             notes.append(
                 f"metadata.log.dir: the metadata log lies in {self._metadata_dir}; unless that property names the "
@@ -333,6 +334,10 @@ def refusal_findings(log_dir: Path, limits: Limits, beside: Beside | None = None
     terms = BootTerms(
         version, is_release_known=False, is_one_of_several=True, limits=limits, metadata_dir=beside.metadata_dir
     )
+    for closed in closed_to_the_owner([log_dir]):
+        found = _finding("boot-unserved", problem_step(closed, log_dir), closed.text)
+        words = "Give the files to the user that the broker runs as."
+        yield replace(found, severity=Severity.WARNING, certainty=Certainty.LIKELY, next_step=words)
     result = boot([log_dir], terms)
     for step in result.steps:
         if not step.path.is_relative_to(log_dir):

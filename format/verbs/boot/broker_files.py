@@ -10,7 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -142,22 +143,37 @@ def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
     return found
 
 
+def note_read_only(log_dirs: Iterable[Path]) -> Iterator[str]:
+    """A note for each log directory on a file system that is mounted read-only, such as after an error."""
+    for path in filter(is_on_disk, log_dirs):
+        with suppress(OSError):  # verify and the simulated start report it
+            if os.statvfs(path).f_flag & os.ST_RDONLY:
+                yield f"whether a broker can write: {path} is mounted read-only here, where no broker starts"
+
+
 def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:
-    """One entry for each directory with files that the owner of its log directory can apparently not open."""
+    """One entry for each directory with files that the owner of its log directory can apparently not open.
+
+    Where that is root, the owner of most partitions takes its place: a broker hardly runs as root if these are not its.
+    """
     found = []
     for log_dir in filter(is_on_disk, log_dirs):
         try:
-            status = log_dir.stat()
+            owner, whose = log_dir.stat(), "the log directory"
             names = sorted(name for name in os.listdir(log_dir) if parse_partition_dir(name))
+            if owner.st_uid == 0 and names:
+                stats = [(log_dir / name).stat() for name in names]
+                (most, _), *_ = Counter(each.st_uid for each in stats).most_common(1)
+                owner, whose = next(each for each in stats if each.st_uid == most), "most partitions here"
         except OSError:
             continue
-        if status.st_uid == 0:
+        if owner.st_uid == 0:
             continue  # root opens everything
         directories = [log_dir, *(log_dir / name for name in names)]
         is_copy = not any(_has_writable_log(directory) for directory in directories)
         for directory in directories:
-            if closed := _closed(directory, status, is_copy=is_copy):
-                found.append(NotKnown(_words(closed, status.st_uid), directory))
+            if closed := _closed(directory, owner, is_copy=is_copy):
+                found.append(NotKnown(_words(closed, owner.st_uid, whose), directory))
     return found
 
 
@@ -208,12 +224,12 @@ def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int, *, is_c
     return bits & wanted == wanted
 
 
-def _words(closed: list[tuple[str, os.stat_result]], owner: int) -> str:
+def _words(closed: list[tuple[str, os.stat_result]], owner: int, whose: str) -> str:
     name, status = closed[0]
     first = "the directory" if name == "." else name
     more = f", and {len(closed) - 1:,} more here" if len(closed) > 1 else ""
     return (
-        f"the owner of the log directory, user {owner}, cannot open {first} (user {status.st_uid}, mode "
+        f"the owner of {whose}, user {owner}, cannot open {first} (user {status.st_uid}, mode "
         f"{stat.S_IMODE(status.st_mode):04o}){more}: a broker that runs as that user fails on it"
     )
 

@@ -501,9 +501,9 @@ def unknown_directory_steps(
         if len(keys) == 1:
             which, they = f"{keys[0][0]}-{keys[0][1]}", "it has"
         reason = (
-            f"the metadata assigns {which} to the directory id {assigned}, which no log directory has: {they} no "
-            f"leader on this node until it is started a second time; directory.id={assigned} in meta.properties "
-            "prevents that"
+            f"the metadata assigns {which} to the directory id {assigned}, which no log directory of the node has: "
+            f"{they} no leader on this node until it is started a second time; directory.id={assigned} in "
+            "meta.properties prevents that"
         )
         yield Step(Action.OFFLINE, path, reason=reason, kafka_class="ReplicationControlManager")
 
@@ -659,7 +659,9 @@ def _made(
     lost = lost_range(log_start, 2**63, log_start, high_watermark)
     reason = "the metadata assigns the partition to this node, and its log is missing: a broker makes an empty one"
     if assigned is not None and not is_reserved(assigned):
-        where = "that of this log directory" if assigned == home.directory_id else "which no log directory has"
+        where = (
+            "that of this log directory" if assigned == home.directory_id else "which no log directory of the node has"
+        )
         reason += f", for the directory id {assigned}, {where}"
     if lost is not None:
         reason += f"; the high watermark in the checkpoint is {high_watermark}"

@@ -133,11 +133,13 @@ def check_feature(name: str, level: int, path: Path, offset: int, terms: BootTer
 
 def check_metadata_level(level: int, path: Path, terms: BootTerms) -> None:
     """Raises StopsStart for a level of metadata.version that a release cannot name, NotKnown if a later one may."""
-    lowest, highest = _METADATA_LEVELS[terms.version]
-    if not lowest <= level <= _LAST_NAMED[terms.version]:
+    lowest, last = _METADATA_LEVELS[terms.version][0], _LAST_NAMED[terms.version]
+    if not lowest <= level <= last:
         text = f"No MetadataVersion with feature level {level}"
-        reason = f"metadata.version has level {level}, and a {terms.release} broker supports {lowest} to {highest}"
-        if level > highest and not terms.is_release_known:
+        if terms.version >= (4, 0):
+            text += f". Valid feature levels are from {lowest} to {last}."
+        reason = f"metadata.version has level {level}, and a {terms.release} broker knows {lowest} to {last}"
+        if level > last and not terms.is_release_known:
             raise NotKnown(f"{reason}; one of a later release may support it", path)
         raise StopsStart(text, "MetadataVersion.fromFeatureLevel", path=path, reason=reason)
 

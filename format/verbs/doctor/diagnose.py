@@ -206,6 +206,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         offsets = min(first for first, _ in lost), max(last for _, last in lost)
         covered, follow = _replica_words(evidence, place, offsets, code)
         words += (_removed_words(evidence, place, lost) if code == "records-damaged" else "") + covered
+        if evidence.is_cleaned(place) and any(each.code == "batch-crc-mismatch" for each in alike):
+            words += ". The cleaner checks no CRC: what it keeps of a damaged batch gets a right one, and looks sound"
     elif code == "directory-empty":
         follow = command("boot", *(str(each.path) for each in evidence.targets))
     elif twins:

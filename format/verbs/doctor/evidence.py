@@ -25,7 +25,8 @@ from format.node.target import Target
 from format.state.cluster_context import ClusterContext, ContextTerms, named_nodes, read_context
 from format.state.cluster_image import ClusterImage
 from format.timestamps import FUTURE_MARGIN_MS
-from format.verbs.compaction.compaction import LogCompaction
+from format.verbs.boot.broker_files import note_read_only
+from format.verbs.compaction.compaction import DAMAGED_BATCH, LogCompaction
 from format.verbs.diff.diff import PartitionResult
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.retention import ConfiguredLog, Retention, RetentionTerms
@@ -262,6 +263,10 @@ class Evidence(msgspec.Struct, dict=True):
                 found.setdefault((each.topic, each.partition), []).append(each)
         return found
 
+    def is_cleaned(self, path: str) -> bool:
+        """Whether a path is a compacted log of several segments in which no damage stops the cleaner."""
+        return any(str(each.partition.path) == path and each.blocked_by != DAMAGED_BATCH for each in self.cleaners)
+
     @cached_property
     def node_ids(self) -> set[int]:
         """The nodes that are here."""
@@ -285,6 +290,7 @@ class Evidence(msgspec.Struct, dict=True):
                 yield f"what {named_nodes(missing)} {'has' if len(missing) == 1 else 'have'}, not here"
             for node_id, count in sorted(Counter(self._in_other_log_dirs(image)).items()):
                 yield f"{counted(count, 'partition')} that node {node_id} should have, in no log directory here"
+        yield from note_read_only(each.path for each in self.log_dirs)
         if self.is_live:
             yield "what the running broker has not written yet"
         elif self._may_be_of_other_moments():
@@ -361,6 +367,8 @@ def place_of(found: Finding) -> str:
     if parse_partition_dir(path.rpartition("/")[2]) is not None:
         return path
     folder = path.rpartition("/")[0]
+    if found.location.topic is None:  # of no partition: a directory such as broker-1 may hold the log directory
+        return path
     return folder if parse_partition_dir(folder.rpartition("/")[2]) is not None else path
 
 

@@ -237,7 +237,7 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
 
     ``ids`` is the state from the records of __transaction_state, ``topics`` the topics of all partitions there, read or
     not, and ``skipped`` the number of directories without replicas. ``context``: that of the targets, if it was read
-    before.
+    before. ``incomplete`` are the partitions of __transaction_state of which not all was read.
     """
 
     targets: tuple[Target, ...] = ()
@@ -246,11 +246,21 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
     topics: set[str] = msgspec.field(default_factory=set)
     skipped: int = 0
     context: ClusterContext | None = None
+    incomplete: set[int | None] = msgspec.field(default_factory=set)
 
     def has_all_coordinators(self, limits: Limits) -> bool:
         """Whether every partition of __transaction_state was read: a producer in none of them has no coordinator."""
         count = self._coordinator_count(limits) if self.ids.partitions else 0
         return count > 0 and self.ids.partitions >= set(range(count))
+
+    def may_lack_records_of(self, transactional_id: str | None, limits: Limits) -> bool:
+        """Whether the log of its coordinator was not read as a whole, and may have later records of the id."""
+        if not self.incomplete:
+            return False
+        count = self._coordinator_count(limits)
+        return (
+            not count or transactional_id is None or coordinator_partition(transactional_id, count) in self.incomplete
+        )
 
     def no_producer_words(self, transactional_id: str, limits: Limits) -> tuple[str, bool] | None:
         """A sentence that a transactional id has no known producer, and whether that is proven; None if it has one."""
@@ -303,19 +313,18 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
 
         Yields findings. Raises NotALogDir for a path without partitions.
         """
-        incomplete: set[int | None] = set()
         for item in scan_units(scan, self._units(topics, scan.limits), jobs=jobs, advance=advance):
             if isinstance(item, Finding):
                 if item.location.topic == TRANSACTION_STATE_TOPIC and (
                     item.severity >= Severity.WARNING or item.is_incomplete
                 ):
-                    incomplete.add(item.location.partition)
+                    self.incomplete.add(item.location.partition)
                 yield item
             elif isinstance(item, list):
                 self.ids.feed(item)
             else:
                 self.keep(item)
-        self.ids.partitions -= incomplete  # a producer may have its coordinator in what was not read
+        self.ids.partitions -= self.incomplete  # a producer may have its coordinator in what was not read
 
     def _units(self, topics: frozenset[str], limits: Limits) -> Iterator[Unit]:
         require_one_cluster(self.targets, limits)

@@ -191,14 +191,18 @@ def _opened(
     state = result.ids.state_of_producer(producer_id)
     last_timestamp, coordinator_epoch = found.last_of_producer.get(producer_id, (layout.NO_TIMESTAMP, NONE))
     place = (found.partition.topic, found.partition.number)
+    name = result.ids.id_of_producer(producer_id)
+    is_done = None if state is None else place not in state.partitions
+    if is_done and result.may_lack_records_of(name, terms.limits):
+        is_done = None
     return OpenTransaction(
         found,
         transaction,
-        result.ids.id_of_producer(producer_id),
+        name,
         None if state is None else state.state,
         None if state is None else state.timeout_ms,
         coordinator_epoch,
-        None if state is None else place not in state.partitions,
+        is_done,
         last_timestamp + terms.max_timeout_ms,
         terms.as_of_ms,
     )
@@ -433,6 +437,9 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
         else:
             due = iso_time(each.hangs_after_ms)
             words += f": it ended while the files were read, or it counts as hanging from {due} on."
+    elif each.is_coordinator_done is None and each.coordinator_state is not None:
+        words += " The log of its coordinator could not be read as a whole, and may have it under way (the last known "
+        words += f"state: {each.coordinator_state}): find out before you abort it."
     elif each.coordinator_state is not None and each.timeout_ms is not None:
         words += f" Its coordinator has it in state {each.coordinator_state}, "
         if each.timeout_ms != _NO_TIMEOUT_MS:

@@ -20,7 +20,7 @@ from format.checks.directories import (
     check_partition_checkpoints,
     check_partition_files,
 )
-from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end
+from format.checks.losses import CauseAccount, LossAccount, after_stop, judged_at_end, judged_past_use
 from format.checks.producers import check_open_transactions, check_producer_events
 from format.checks.records import Misplaced
 from format.checks.side_files import (
@@ -488,20 +488,21 @@ class PartitionCheck:
         yield from fold.folded(driver.parts(log))
         if not self.is_full:
             return
-        add(found)
         self.torn_end = fold.torn_end
         if fold.damaged_from is not None:
             self.log_is_whole = False
         transactions, self.transactions = self.transactions, SegmentTransactions()
         self.end_is_known = fold.is_readable
         if not fold.is_readable or not is_whole:
+            add(found)
             return
         is_active = log.is_last_segment
         if offset_check is not None:
-            add(offset_check.findings(fold.damaged_from, fold.cause, is_active=is_active, offsets=self.offsets))
+            found += offset_check.findings(fold.damaged_from, fold.cause, is_active=is_active, offsets=self.offsets)
         if time_check is not None:
             is_closed = not is_active
-            add(time_check.findings(fold.damaged_after_offset, is_closed=is_closed, offsets=self.offsets))
+            found += time_check.findings(fold.damaged_after_offset, is_closed=is_closed, offsets=self.offsets)
+        add(self._judged_past_use(found, segment, offset_check, time_check) if is_active else found)
         around = LogAround(
             self.chain.first_offset,
             self.chain.may_be_compacted(),
@@ -510,6 +511,23 @@ class PartitionCheck:
         )
         add(check_transaction_index(segment, transactions, location, around, self.limits))
         yield
+
+    def _judged_past_use(
+        self,
+        found: list[Finding],
+        segment: Segment,
+        offset_check: OffsetIndexCheck | None,
+        time_check: TimeIndexCheck | None,
+    ) -> Iterator[Finding]:
+        """The findings about the indexes of the last segment: what a broker leaves in one it writes to is no error."""
+        is_kept = not self.offsets.is_broker_running and self.offsets.keeps_indexes(self.chain.log_end_offset)
+        checks = ((segment.offset_index, offset_check), (segment.time_index, time_check))
+        ends = {str(path): check.end_of_use for path, check in checks if check is not None and check.has_padding}
+        for each in found:
+            place = each.location
+            end = ends.get(place.path)
+            is_past = end is not None and place.position is not None and place.position >= end
+            yield judged_past_use(each) if is_past and not is_kept and each.severity > Severity.WARNING else each
 
     def _stop_replay(self) -> None:
         """A log is not read: what contradicts earlier records of a group is not known from here on."""

@@ -75,6 +75,28 @@ def test_entries_that_damage_moved_are_one_finding_with_its_cause(tmp_path: Path
     assert found.caused_by.code == "batch-crc-mismatch"
 
 
+@pytest.mark.parametrize(
+    ("entries", "padding", "severity"),
+    [
+        ([(2, 0), (5, BATCH), (20, 4 * BATCH + 7)], 80, Severity.WARNING),
+        ([(2, 0), (8, 2 * BATCH), (5, BATCH + 7)], 80, Severity.WARNING),  # not above the one before
+        ([(2, 0), (20, 4 * BATCH)], 80, Severity.WARNING),  # where a batch starts by chance
+        ([(2, 0), (5, BATCH), (20, 4 * BATCH + 7)], 0, Severity.ERROR),  # cut to what is in use
+        ([(2, 0), (5, BATCH + 7), (8, 2 * BATCH)], 80, Severity.ERROR),  # a right entry follows
+    ],
+)
+def test_entries_that_a_truncation_leaves_in_a_preallocated_index(
+    tmp_path: Path, entries: list[tuple[int, int]], padding: int, severity: Severity
+) -> None:
+    """4.3.1 left them in the active segment of a follower whose leader had been elected uncleanly."""
+    path = write_segment(tmp_path / "orders-0", 0, batches(6))
+    offsets, positions = zip(*entries, strict=True)
+    path.with_suffix(".index").write_bytes(offset_index.write((list(offsets), list(positions))) + bytes(padding))
+    found = [each for each in verify(tmp_path / "orders-0") if each.location.path.endswith(".index")]
+    assert {each.severity for each in found} == {severity}
+    assert all(("truncates the log" in each.message) == (severity is Severity.WARNING) for each in found)
+
+
 def test_an_entry_that_cannot_be_is_reported_once(tmp_path: Path) -> None:
     assert [each.code for each in index_findings(tmp_path, [(2, 0), (-5, -7)], damaged=None)] == ["index-invalid"]
 

@@ -84,7 +84,7 @@ def test_a_log_directory_fails_where_something_else_has_the_name_of_a_log(
 def test_a_log_without_such_a_directory_is_made_where_the_fewest_are(assigned: str) -> None:
     steps = made(disks(), image_of([_IDS[0], assigned, assigned]))
     assert [step.path.parent.name for step in steps] == ["disk-1", "disk-2", "disk-3"]
-    assert ("which no log directory has" in steps[1].reason) == (assigned != _UNASSIGNED)
+    assert ("which no log directory of the node has" in steps[1].reason) == (assigned != _UNASSIGNED)
     assert len(made(disks(), image_of([_IDS[0], assigned]), is_whole=False)) == 1, "it may lie elsewhere"
 
 
@@ -327,5 +327,7 @@ def test_a_start_needs_space(
     assert result.is_unknown == is_unknown
     notes = [note for note in result.not_checked if "disk has room" in note]
     assert [words in note for note in notes if words] == ([True] if words else [])
+    note = f"whether a broker can write: {node.first} is mounted read-only here, where no broker starts"
+    assert (note in result.not_checked) == bool(flags)
     if is_unknown:
         assert "no byte free, on this host and now" in result.having(Action.UNKNOWN)[0].reason

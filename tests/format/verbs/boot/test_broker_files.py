@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from format.findings import Severity
 from format.verbs.boot.boot import boot
 from format.verbs.boot.broker_files import closed_to_the_owner
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootTerms
+from format.verbs.verify.verify import verify
 from tests.oracle.boot_mutations.node import Node, copied_node
 
 pytestmark = pytest.mark.slow
@@ -74,6 +76,22 @@ def test_files_of_another_user_are_named(node: Node) -> None:
     [step] = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)
     assert step.path.name == "orders-0"
     assert "user 1234, cannot open 00000000000000000000.index (user 0, mode 0644), and 1 more here" in step.reason
+    [found] = [each for each in verify(node.first) if each.code == "boot-unserved"]
+    assert (found.message, found.severity) == (step.reason, Severity.WARNING)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_log_directory_of_root_with_the_partitions_of_another_user(node: Node) -> None:
+    """4.3.1, as the user of the partitions, could not make its .lock there."""
+    partitions = sorted(path.parent for path in node.first.glob("*/*.log"))
+    for path in partitions[1:]:
+        os.chown(path, 1234, 1234)
+    [closed] = [each for each in closed_to_the_owner([node.first]) if each.path == node.first]
+    assert "the owner of most partitions here, user 1234, cannot open the directory (user 0, mode 0755)" in closed.text
+    for path in partitions[1:]:
+        os.chown(path, 0, 0)
+    os.chown(partitions[0], 1234, 1234)
+    assert closed_to_the_owner([node.first]) == [], "a broker that runs as root opens everything"
 
 
 def test_modes_of_the_owner(node: Node) -> None:

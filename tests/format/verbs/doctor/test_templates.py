@@ -22,7 +22,7 @@ from format.state.metadata_log import MetadataState
 from format.verbs.doctor import diagnose as diagnosing
 from format.verbs.doctor.diagnose import conclude, diagnose
 from format.verbs.doctor.diagnosis import TEMPLATES
-from format.verbs.doctor.evidence import Evidence
+from format.verbs.doctor.evidence import Evidence, place_of
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.terms import Report
 from tests.building import batch
@@ -233,6 +233,18 @@ def test_cleaner_stopped(blocked_by: str) -> None:
     assert found == ([("cleaner-stopped", 5)] if blocked_by == "damaged_batch" else [])
 
 
+@pytest.mark.parametrize(("blocked_by", "is_said"), [("dirty_ratio", True), ("damaged_batch", False)])
+def test_the_cleaner_hides_a_wrong_crc(blocked_by: str, is_said: bool) -> None:
+    """As 4.3.1 did: consumers failed on a batch before it was cleaned, and then read the damaged value."""
+    place = Location("/k/compacted-0/0.log", "compacted", 0, offset=3)
+    made = evidence(findings=[finding("batch-crc-mismatch", place, "wrong", lost_offsets=(3, 5))])
+    partition = SimpleNamespace(path=Path("/k/compacted-0"), topic="compacted", number=0)
+    range_ = SimpleNamespace(first_dirty_offset=0, dirty_bytes=0, clean_bytes=9)
+    made.cleaners = [SimpleNamespace(partition=partition, range=range_, blocked_by=blocked_by)]
+    [sentence] = [each.sentence for each in diagnose(made) if each.code == "records-damaged"]
+    assert ("what it keeps of a damaged batch gets a right one" in sentence) == is_said
+
+
 def test_of_running_brokers_the_ends_of_replicas_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ModelReplica(plain(5), 15).write(tmp_path / "node-1")
     ModelReplica(plain(7), 21).write(tmp_path / "node-2")
@@ -314,3 +326,9 @@ def test_conditions_are_sentences() -> None:
         assert re.fullmatch(r"[A-Z].*\.", each.condition), each
         assert each.severity >= Severity.WARNING
     assert set(diagnosing._TEMPLATE_OF.values()) <= TEMPLATES.keys()
+
+
+def test_a_directory_around_a_log_directory_is_no_partition() -> None:
+    """As kafka-1/data, of which the next command has to be about kafka-1/data."""
+    assert place_of(finding("boot-unserved", Location("kafka-1/data"), "closed")) == "kafka-1/data"
+    assert place_of(finding("boot-unserved", Location("data/orders-1/0.log", "orders", 1), "closed")) == "data/orders-1"

@@ -166,6 +166,25 @@ def test_when_a_coordinator_will_end_it(tmp_path: Path, status: int, timeout_ms:
     assert said.endswith(words)
 
 
+@pytest.mark.parametrize(("is_damaged", "is_hanging"), [(False, True), (True, None)])
+def test_a_damaged_log_of_a_coordinator_may_have_it_under_way(
+    tmp_path: Path, is_damaged: bool, is_hanging: bool | None
+) -> None:
+    """4.3.1 checks no CRC when it loads that log: it had the transaction in state Ongoing."""
+    write_segment(tmp_path / "payments-0", 0, [data(0, 7, time=NOW - 3_600_000)])
+    under_way = {"payments": [0]} if is_damaged else {}
+    last = bytearray(coordinator_batch(1, "billing", 7, ONGOING if is_damaged else COMPLETE_COMMIT, under_way))
+    last[18] ^= is_damaged  # in the CRC
+    first = coordinator_batch(0, "billing", 7, COMPLETE_COMMIT, {})
+    write_segment(tmp_path / "__transaction_state-0", 0, [first, bytes(last)])
+    (row,) = read(tmp_path)[0]
+    assert (row["coordinator_state"], row["is_hanging"]) == ("CompleteCommit", is_hanging)
+    _, result, _ = read(tmp_path)
+    terms = TransactionTerms(now_ms=NOW)
+    [said] = sentences(result, open_transactions(result, terms), terms)
+    assert ("may have it under way (the last known state: CompleteCommit)" in said) == is_damaged
+
+
 def test_a_producer_that_no_coordinator_knows(tmp_path: Path) -> None:
     write_segment(tmp_path / "payments-0", 0, [data(0, 7, time=0)])
     (row,) = read(tmp_path)[0]

@@ -44,8 +44,8 @@ MESSAGES: dict[str, str | None] = {
     "topic that is not UTF-8": None,
     "topic without a topic id": None,
     "removal of a topic that is not there": "Error loading metadata log record from offset 1048",
-    "feature of level -5": "No MetadataVersion with feature level -5",
-    "feature of level 9999": "No MetadataVersion with feature level 9999",
+    "feature of level -5": "No MetadataVersion with feature level -5. Valid feature levels are from 7 to 31.",
+    "feature of level 9999": "No MetadataVersion with feature level 9999. Valid feature levels are from 7 to 31.",
     "unknown feature": "Tried to apply FeatureLevelRecord",
     "config of an unknown kind": None,
     "config without a name": None,
@@ -99,8 +99,8 @@ def test_a_newer_version_that_a_node_may_read_is_not_predicted(node: Node, name:
     ("version", "message"),
     [
         ((3, 9), "No MetadataVersion with feature level 30"),
-        ((4, 0), "No MetadataVersion with feature level 30"),
-        ((4, 1), "No MetadataVersion with feature level 30"),
+        ((4, 0), "No MetadataVersion with feature level 30. Valid feature levels are from 7 to 26."),
+        ((4, 1), "No MetadataVersion with feature level 30. Valid feature levels are from 7 to 29."),
         ((4, 2), "Failed to deserialize record with type 0"),
     ],
 )
@@ -119,4 +119,5 @@ def test_a_level_that_is_named_and_not_supported(node: Node) -> None:
     ODD["feature of level 9999"](node)
     content = log.read_bytes()
     assert re.search(rb"metadata\.version\x27\x0f", content)
-    assert refusals(node, (4, 2)) == ["No MetadataVersion with feature level 9999"]
+    message = "No MetadataVersion with feature level 9999. Valid feature levels are from 7 to 30."
+    assert refusals(node, (4, 2)) == [message]
