@@ -20,7 +20,7 @@ except ModuleNotFoundError:
     raise ImportError(f"the data source kafkalog {why}; this is {spark_version()}: {WITHOUT_SPARK_4}") from None
 
 from format.errors import KafkaLogError
-from spark_jobs.schemas import columns_of_view, usual_records_columns, view_schema
+from spark_jobs.schemas import columns_of_view, sql_type, usual_records_columns, view_schema
 from spark_jobs.stream_reader import KafkaLogStreamReader, RefusedStream
 from spark_jobs.view_options import (
     LATEST,
@@ -100,7 +100,7 @@ def _checked(schema: StructType, options: ReadOptions) -> pa.Schema:
     given = {field.name: field.dataType.simpleString() for field in schema.fields}
     names = _spelled(columns, given)
     for (name, kind), column in zip(given.items(), names, strict=True):
-        if column not in columns or kind != _simple(columns[column][0]):
+        if column not in columns or kind != _simple(columns[column].type):
             others = [each for each in VIEW_NAMES if _fits(given, each)]
             advice = f"it fits the option view={' or '.join(others)}" if others else "give some of its columns"
             raise KafkaLogError(f"the schema has {name} {kind}; that of the view {options.view} is {text}: {advice}")
@@ -112,7 +112,8 @@ def _fits(given: Mapping[str, str], view: str) -> bool:
     columns = columns_of_view(view, None)
     names = _spelled(columns, given)
     return all(
-        name in columns and kind == _simple(columns[name][0]) for name, kind in zip(names, given.values(), strict=True)
+        name in columns and kind == _simple(columns[name].type)
+        for name, kind in zip(names, given.values(), strict=True)
     )
 
 
@@ -122,9 +123,9 @@ def _spelled(columns: Iterable[str], names: Iterable[str]) -> list[str]:
     return [spelled.get(name.lower(), name) for name in names]
 
 
-def _simple(sql: str) -> str:
+def _simple(kind: pa.DataType) -> str:
     """A type as Spark writes it in one word."""
-    return sql.lower().replace(" not null", "").replace(": ", ":").replace(", ", ",")
+    return sql_type(kind).lower().replace(" not null", "").replace(": ", ":").replace(", ", ",")
 
 
 def _schemas(options: ReadOptions) -> tuple[str, pa.Schema]:

@@ -16,9 +16,9 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 from weakref import finalize
 
 import lz4.block
@@ -82,8 +82,8 @@ def unpacked(content: bytes) -> Any:
     return pickle.loads(lz4.block.decompress(content))
 
 
-class PackedList(Sequence[ValueT]):
-    """A sequence of packed values."""
+class PackedList(Generic[ValueT]):
+    """Packed values."""
 
     def __init__(self, values: Iterable[ValueT] = ()) -> None:
         self._file = tempfile.SpooledTemporaryFile(max_size=_MOST_BYTES_IN_MEMORY)  # noqa: SIM115
@@ -92,29 +92,18 @@ class PackedList(Sequence[ValueT]):
         for value in values:
             self._ends.append(self._ends[-1] + self._file.write(packed(value)))
 
-    def content(self, number: int) -> bytes:
-        """The bytes of a value."""
-        start, end = self._ends[number], self._ends[number + 1]
-        self._file.seek(start)
-        return self._file.read(end - start)
-
     @property
-    def contents(self) -> list[bytes]:
-        """The bytes of all values."""
-        return [self.content(number) for number in range(len(self))]
+    def contents(self) -> Iterator[bytes]:
+        """The bytes of each value."""
+        for start, end in pairwise(self._ends):
+            self._file.seek(start)
+            yield self._file.read(end - start)
 
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    @overload
-    def __getitem__(self, number: int) -> ValueT: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[ValueT]: ...
-    def __getitem__(self, number: int | slice) -> ValueT | list[ValueT]:
-        if isinstance(number, slice):
-            return [self[each] for each in range(len(self))[number]]
-        value: ValueT = unpacked(self.content(range(len(self))[number]))
-        return value
+    def __iter__(self) -> Iterator[ValueT]:
+        return map(unpacked, self.contents)
 
 
 class PackedStream(Generic[ValueT]):

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -227,7 +228,7 @@ def check_output(output: Path, sources: Sequence[Path]) -> None:
     """Raise OutputInsideSource where the output is, is inside, or contains one of the sources."""
     if is_remote(output):
         for source in filter(is_remote, sources):
-            if _key(output) == _key(source) or _key(output) in _around(source) or _key(source) in _around(output):
+            if all(map(eq, _key(output), _key(source))):  # as far as both go
                 message = f"the output would lie in or around the source {source}, where nothing is written"
                 raise OutputInsideSource(message, Location(str(output)))
         return
@@ -237,9 +238,3 @@ def check_output(output: Path, sources: Sequence[Path]) -> None:
 def _key(path: Path) -> tuple[str, ...]:
     """The parts of a remote path, with one name for s3, s3a and s3n."""
     return (path.parts[0].lower().replace("s3a:", "s3:").replace("s3n:", "s3:"), *path.parts[1:])
-
-
-def _around(path: Path) -> list[tuple[str, ...]]:
-    """The keys of the directories that contain a remote path."""
-    key = _key(path)
-    return [key[:length] for length in range(1, len(key))]

@@ -20,45 +20,47 @@ from format.rows.index_entries import INDEX_ENTRY
 #: The broker of a row, as reports of several brokers can be in one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
 
-#: The type in the tables of a report set of each type of columns.
-SQL_TYPES = {
-    "int": "BIGINT",
-    "bool": "BOOLEAN",
-    "string": "STRING",
-    "timestamp": "BIGINT",
-    "bytes": "BINARY",
-    "headers": "ARRAY<STRUCT<key: BINARY NOT NULL, value: BINARY>>",
-    "any": "STRING",
-    "json": "STRING",
+_TIME = pa.timestamp("us", "UTC")
+_SQL_TYPES = {
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.bool_(): "BOOLEAN",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    _TIME: "TIMESTAMP",
 }
 
 
-def ddl(schema: RowSchema) -> str:
+def sql_type(kind: pa.DataType) -> str:
+    """A type of Arrow in Spark's words, such as ``ARRAY<INT>``."""
+    if pa.types.is_list(kind):
+        return f"ARRAY<{sql_type(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        fields = [f"{each.name}: {sql_type(each.type)}{'' if each.nullable else ' NOT NULL'}" for each in kind]
+        return f"STRUCT<{', '.join(fields)}>"
+    return _SQL_TYPES[kind]
+
+
+def ddl(schema: pa.Schema) -> str:
     """The columns as Spark's DDL, such as ``topic STRING, partition BIGINT``."""
-    return ", ".join(f"`{column.name}` {SQL_TYPES[column.type]}" for column in schema.columns)
+    return ", ".join(f"`{field.name.replace('`', '``')}` {sql_type(field.type)}" for field in schema)
 
 
 # -- the views of the data source ----------------------------------------------------------------------------
 
 #: The records view begins with the columns of Spark's own Kafka source, in its order and with its types.
 KAFKA_COLUMNS = (
-    ("key", "BINARY", pa.binary(), "the key"),
-    ("value", "BINARY", pa.binary(), "the value; absent with includeValue=false"),
-    ("topic", "STRING", pa.string(), "topic, from the directory's name"),
-    ("partition", "INT", pa.int32(), "partition, from the directory's name"),
-    ("offset", "BIGINT", pa.int64(), "the record's offset"),
-    (
-        "timestamp",
-        "TIMESTAMP",
-        pa.timestamp("us", "UTC"),
-        "the record's timestamp; null where the format has none, or past the year 294246",
-    ),
-    ("timestampType", "INT", pa.int32(), "0 CreateTime, 1 LogAppendTime; null where the format has none"),
+    ("key", pa.binary(), "the key"),
+    ("value", pa.binary(), "the value; absent with includeValue=false"),
+    ("topic", pa.string(), "topic, from the directory's name"),
+    ("partition", pa.int32(), "partition, from the directory's name"),
+    ("offset", pa.int64(), "the record's offset"),
+    ("timestamp", _TIME, "the record's timestamp; null where the format has none, or past the year 294246"),
+    ("timestampType", pa.int32(), "0 CreateTime, 1 LogAppendTime; null where the format has none"),
 )
 _KAFKA_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 KAFKA_HEADERS = (
     "headers",
-    "ARRAY<STRUCT<key: STRING, value: BINARY>>",
     pa.list_(_KAFKA_HEADER),
     "the headers, with includeHeaders=true; null when there are none; U+FFFD in keys that are not UTF-8",
 )
@@ -122,7 +124,6 @@ def _cause(text: str) -> dict[str, Any]:
     return {**cause, "path": cause["path"] and escaped(cause["path"])}
 
 
-_TIME = pa.timestamp("us", "UTC")
 _CODEC = pa.struct([pa.field("codec", pa.string()), pa.field("batch_count", pa.int64())])
 _RANGE = pa.struct([pa.field("first", pa.int64()), pa.field("last", pa.int64())])
 _CAUSE = pa.struct(
@@ -131,19 +132,19 @@ _CAUSE = pa.struct(
         *(pa.field(name, pa.int64()) for name in ("position", "offset")),
     ]
 )
-#: The types that the views have in place of SQL_TYPES, by the name of a column or its type in ``format.columns``: that
-#: of Spark, that of Arrow, and the value of a text.
-_VIEW_TYPES: dict[str, tuple[str, pa.DataType, Callable[[str], Any] | None]] = {
-    "partition": ("INT", pa.int32(), None),
-    "timestamp": ("TIMESTAMP", _TIME, None),
-    "magics": ("ARRAY<INT>", pa.list_(pa.int32()), lambda text: list(map(int, text.split(",")))),
-    "codecs": ("ARRAY<STRUCT<codec: STRING, batch_count: BIGINT>>", pa.list_(_CODEC), _codecs),
-    "notes": ("ARRAY<STRING>", pa.list_(pa.string()), lambda text: text.split("; ")),
-    "lost_offsets": ("STRUCT<first: BIGINT, last: BIGINT>", _RANGE, _range),
-    "caused_by": ("STRUCT<code: STRING, path: STRING, position: BIGINT, offset: BIGINT>", _CAUSE, _cause),
+#: The types that the views have in place of those of tables, by the name of a column or its type in ``format.columns``,
+#: and the value of a text.
+_VIEW_TYPES: dict[str, tuple[pa.DataType, Callable[[str], Any] | None]] = {
+    "partition": (pa.int32(), None),
+    "timestamp": (_TIME, None),
+    "magics": (pa.list_(pa.int32()), lambda text: list(map(int, text.split(",")))),
+    "codecs": (pa.list_(_CODEC), _codecs),
+    "notes": (pa.list_(pa.string()), lambda text: text.split("; ")),
+    "lost_offsets": (_RANGE, _range),
+    "caused_by": (_CAUSE, _cause),
 }
-#: The type of each column in Spark, by name, and its Arrow field.
-ViewColumns = dict[str, tuple[str, pa.Field]]
+#: The Arrow field of each column, by name.
+ViewColumns = dict[str, pa.Field]
 
 
 def columns_of_view(view: str, corrupt_column: str | None = None, *, decodes: bool = False) -> ViewColumns:
@@ -151,12 +152,12 @@ def columns_of_view(view: str, corrupt_column: str | None = None, *, decodes: bo
     schema = VIEWS[view]
     if schema is not None:
         return _plain_columns(schema)
-    found: ViewColumns = {name: (sql, pa.field(name, kind)) for name, sql, kind, _ in (*KAFKA_COLUMNS, KAFKA_HEADERS)}
+    found: ViewColumns = {name: pa.field(name, kind) for name, kind, _ in (*KAFKA_COLUMNS, KAFKA_HEADERS)}
     found |= _plain_columns(DETAILS)
     if decodes:
         found |= _plain_columns(RowSchema("decoded", DECODED_COLUMNS))
     if corrupt_column is not None:
-        found[corrupt_column] = "STRING", pa.field(corrupt_column, pa.string())
+        found[corrupt_column] = pa.field(corrupt_column, pa.string())
     return found
 
 
@@ -166,9 +167,7 @@ def _plain_columns(schema: RowSchema) -> ViewColumns:
     for column in schema.columns:
         of_view = _VIEW_TYPES.get(column.name) or _VIEW_TYPES.get(column.type)
         field = fields.field(column.name)
-        found[column.name] = (
-            (SQL_TYPES[column.type], field) if of_view is None else (of_view[0], field.with_type(of_view[1]))
-        )
+        found[column.name] = field if of_view is None else field.with_type(of_view[0])
     return found
 
 
@@ -181,9 +180,8 @@ def usual_records_columns(*, value: bool, headers: bool, details: bool, decodes:
 
 def view_schema(columns: ViewColumns, names: Iterable[str]) -> tuple[str, pa.Schema]:
     """The DDL and the Arrow schema of some columns of a view."""
-    chosen = {name: columns[name] for name in names}
-    text = ", ".join(f"`{name.replace('`', '``')}` {sql}" for name, (sql, _) in chosen.items())
-    return text, pa.schema([field for _, field in chosen.values()])
+    schema = pa.schema([columns[name] for name in names])
+    return ddl(schema), schema
 
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -192,7 +190,7 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     for field in schema:
         array = batch.column(field.name)
         if array.type != field.type:
-            value_of = _VIEW_TYPES[field.name][2] if field.name in _VIEW_TYPES else None
+            value_of = _VIEW_TYPES[field.name][1] if field.name in _VIEW_TYPES else None
             if pa.types.is_timestamp(field.type):
                 array = times(array)
             elif value_of is not None:

@@ -18,6 +18,7 @@ from format.findings import Finding
 from format.io.session import is_remote
 from format.io.store import ItemT, ValueT
 from format.limits import MIB
+from format.rows.arrow_columns import arrow_schema
 from format.scan.cluster import ResultT, UnitScan, UnitT
 from format.scan.drivers import SerialDriver
 from format.scan.progress import Advance
@@ -133,7 +134,7 @@ def batches_frame(session: SparkSession, made: planning.TaskPlan, brokers: plann
                 ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
                 yield batch.replace_schema_metadata(None).append_column(BROKER_ID.name, ids)
 
-    return tasks.rows_frame(session, made, rows_of, ddl(BATCHES))
+    return tasks.rows_frame(session, made, rows_of, ddl(arrow_schema(BATCHES)))
 
 
 #: The driver fetches results of at most this many bytes at once: first the same share of each task, with the job. If a

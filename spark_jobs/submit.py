@@ -14,8 +14,6 @@ from spark_jobs.planning import PROCESS, path_of
 from spark_jobs.session import Where, is_connect, is_elsewhere, require_spark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from format.io.session import Session
     from spark_jobs.report import ReportTables
     from spark_jobs.spark_cluster import SparkCluster
@@ -45,17 +43,25 @@ def on_spark(where: Where, session: Session) -> Iterator[SparkCluster]:
 
 
 def open_report(
-    output: Path, command: str, paths: Sequence[Path], broker_id: int | None, batches_by: SparkCluster | None
+    cluster: SparkCluster,
+    session: Session,
+    output: str,
+    broker_id: int | None,
+    command: str,
+    paths: Sequence[str],
+    *,
+    has_batches: bool,
 ) -> ReportTables:
-    """A report of a command about some paths. With ``batches_by`` it has the table of all batches, which that writes.
+    """A report of a command about some paths. With ``has_batches`` it has the table of all batches, by the cluster.
 
     Raises OutputInsideSource, OutputExists and OutputError.
     """
     from spark_jobs.report import open_report as open_tables
     from spark_jobs.spark_cluster import write_batches
 
-    write = None if batches_by is None else partial(write_batches, batches_by, paths, output, broker_id)
-    return open_tables(output, command, paths, broker_id, write)
+    place, sources = session.path(output), [session.path(each) for each in paths]
+    write = partial(write_batches, cluster, sources, place, broker_id) if has_batches else None
+    return open_tables(place, command, sources, broker_id, write)
 
 
 def pack_environment(target: str) -> int:

@@ -165,7 +165,7 @@ def _items_frame(
 ) -> DataFrame:
     """The tasks reach the executors as a broadcast. A worker unpacks only its own, as a plan of many units is large."""
     known = _known_to_tasks(session, surroundings)
-    shared = shared_with_tasks(session, tasks.contents)
+    shared = shared_with_tasks(session, list(tasks.contents))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(known.value)

@@ -128,14 +128,8 @@ class PackedPartitions(list[InputPartition]):
         return len(self._tasks) + len(self._last)
 
     def __iter__(self) -> Iterator[InputPartition]:
-        for number in range(len(self)):
-            yield self[number]
-
-    def __getitem__(self, number: Any) -> Any:
-        if isinstance(number, slice):
-            return [self[each] for each in range(len(self))[number]]
-        place = range(len(self))[number] - len(self._tasks)
-        return self._last[place] if place >= 0 else self._partition_of(self._tasks.content(place + len(self._tasks)))
+        yield from map(self._partition_of, self._tasks.contents)
+        yield from self._last
 
 
 # -- on the driver -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from format.columns import FINDING, LOG_DIR, PARTITION, SCHEMAS, SEGMENT, Column
 from format.findings import FINDING_CODES, FindingCode
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
+from format.rows.arrow_columns import arrow_schema
 from format.rows.table_set import WRITTEN_RUN
 from format.verbs.doctor.diagnosis import TEMPLATES
 from kafkalog_cli.exit_codes import Condition, ExitCode
@@ -63,9 +64,8 @@ def layout_table(name: str) -> str:
 
 def spark_records_table() -> str:
     """The columns of the data source's view of records, then those that an option adds."""
-    rows = [
-        (f"`{name}`", f"`{sql}`", meaning) for name, sql, _, meaning in (*schemas.KAFKA_COLUMNS, schemas.KAFKA_HEADERS)
-    ]
+    columns = (*schemas.KAFKA_COLUMNS, schemas.KAFKA_HEADERS)
+    rows = [(f"`{name}`", f"`{schemas.sql_type(kind)}`", meaning) for name, kind, meaning in columns]
     details = _named(schemas.DETAILS.columns, schemas.columns_of_view("records"))
     return f"{table(('column', 'type', 'meaning'), rows)}\n\nWith `includeDetails=true` also {details}."
 
@@ -89,16 +89,17 @@ def spark_tables() -> str:
     for name, schema in named.items():
         columns = schema.columns
         row = next((each for each in SCHEMAS if columns[: len(each.columns)] == each.columns), None)
-        types = schemas.columns_of_view(name) if name in schemas.VIEWS else {}
+        of_table = {each.name: each for each in arrow_schema(schema)}
+        types = schemas.columns_of_view(name) if name in schemas.VIEWS else of_table
         rest = _named(columns if row is None else columns[len(row.columns) :], types)
         of_row = "" if row is None else f"those of the row `{row.type}`"
         rows.append((f"`{name}`", ", ".join(filter(None, (of_row, rest)))))
     return table(("table", "columns"), rows)
 
 
-def _named(columns: Iterable[Column], types: Mapping[str, tuple[str, Any]]) -> str:
-    """The columns with their types: those of a view, or else those of a table."""
-    found = ((each.name, types[each.name][0] if types else schemas.SQL_TYPES[each.type]) for each in columns)
+def _named(columns: Iterable[Column], types: Mapping[str, Any]) -> str:
+    """The columns with their types in Spark's words; ``types`` are the Arrow fields by name."""
+    found = ((each.name, schemas.sql_type(types[each.name].type)) for each in columns)
     return ", ".join(f"`{name}`" if sql == "BIGINT" else f"`{name} {sql}`" for name, sql in found)
 
 

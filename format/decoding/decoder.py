@@ -75,21 +75,13 @@ class Decoded(msgspec.Struct, frozen=True):
 RAW = Decoded(None, "raw")
 
 
-class Decoding:
+class Decoding(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for, and the schemas at hand: made once for a command, and pickled for other processes."""
 
-    def __init__(
-        self,
-        *,
-        key_as: str = "auto",
-        value_as: str = "auto",
-        schemas: Schemas | None = None,
-        schema_of: Mapping[str, SchemaOf] | None = None,
-    ) -> None:
-        self.key_as = key_as
-        self.value_as = value_as
-        self.schemas = Schemas() if schemas is None else schemas
-        self.schema_of = dict(schema_of or {})
+    key_as: str = "auto"
+    value_as: str = "auto"
+    schemas: Schemas = msgspec.field(default_factory=Schemas)
+    schema_of: Mapping[str, SchemaOf] = msgspec.field(default_factory=dict)
 
     def topic(self, name: str) -> TopicDecoder:
         """The decoders of the records of a topic."""

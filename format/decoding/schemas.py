@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -103,7 +103,13 @@ class Schemas:
         self.files = dict(files or {})
         self.findings = tuple(findings)
         self.compatibility = dict(compatibility or {})
-        self._index()
+        self._by_id: dict[int | str, list[SchemaVersion]] = {}
+        self._by_place: dict[tuple[str, str, int], SchemaVersion] = {}
+        self._parsed: dict[SchemaOf | tuple[str, str, int], Parsed | InvalidSchema] = {}
+        for each in self.versions:
+            self._by_id.setdefault(each.id, []).append(each)
+            self._by_id.setdefault(each.guid, []).append(each)
+            self._by_place[each.registry, each.subject, each.version] = each
 
     def __bool__(self) -> bool:
         """Whether there is any schema."""
@@ -112,16 +118,6 @@ class Schemas:
     def __reduce__(self) -> tuple[type[Schemas], tuple[Any, ...]]:
         return Schemas, (self.versions, self.files, self.findings, self.compatibility)
 
-    def _index(self) -> None:
-        self._by_id: dict[int | str, list[SchemaVersion]] = {}
-        self._by_place: dict[tuple[str, str, int], SchemaVersion] = {}
-        self._parsed: dict[tuple[str, str, int], Parsed | InvalidSchema] = {}
-        self._parsed_files: dict[SchemaOf, Parsed | InvalidSchema] = {}
-        for each in self.versions:
-            self._by_id.setdefault(each.id, []).append(each)
-            self._by_id.setdefault(each.guid, []).append(each)
-            self._by_place[each.registry, each.subject, each.version] = each
-
     def with_id(self, schema_id: int | str) -> Sequence[SchemaVersion]:
         """The versions with an id or a GUID."""
         return self._by_id.get(schema_id, ())
@@ -129,21 +125,22 @@ class Schemas:
     def parsed(self, version: SchemaVersion) -> Parsed:
         """The schema of a version. Raises InvalidSchema."""
         place = version.registry, version.subject, version.version
-        if place not in self._parsed:
-            try:
-                self._parsed[place] = self._parse(version)
-            except InvalidSchema as error:
-                self._parsed[place] = error
-        return _or_raised(self._parsed[place])
+        return self._parsed_once(place, lambda: self._parse(version))
 
     def parsed_file(self, named: SchemaOf) -> Parsed:
         """The schema in a file. Raises InvalidSchema."""
-        if named not in self._parsed_files:
+        return self._parsed_once(named, lambda: self._parse_file(named))
+
+    def _parsed_once(self, place: SchemaOf | tuple[str, str, int], parse: Callable[[], Parsed]) -> Parsed:
+        if place not in self._parsed:
             try:
-                self._parsed_files[named] = self._parse_file(named)
+                self._parsed[place] = parse()
             except InvalidSchema as error:
-                self._parsed_files[named] = error
-        return _or_raised(self._parsed_files[named])
+                self._parsed[place] = error
+        found = self._parsed[place]
+        if isinstance(found, InvalidSchema):
+            raise found
+        return found
 
     def _parse(self, version: SchemaVersion) -> Parsed:
         references = self._references(version)
@@ -211,12 +208,6 @@ def _protobuf(text: str, imports: Mapping[str, str], message: str | None = None)
     except ImportError:
         raise InvalidSchema(f"Protobuf needs {installing('decode')}") from None
     return ProtobufSchema(text, imports, message)
-
-
-def _or_raised(found: Parsed | InvalidSchema) -> Parsed:
-    if isinstance(found, InvalidSchema):
-        raise found
-    return found
 
 
 def find_schemas(targets: Iterable[Target], until_ms: int | None = None, limits: Limits = DEFAULT_LIMITS) -> Schemas:

@@ -21,7 +21,7 @@ import msgspec
 import zstandard
 
 from format import layout
-from format.io.store import Opened, RangeReader, RemoteEntry, Store
+from format.io.store import Opened, RemoteEntry, Store
 from format.limits import DEFAULT_LIMITS, MIB
 
 _MANIFEST, _INDEXES = ".rsm-manifest", ".indexes"
@@ -117,14 +117,14 @@ class AivenStore:
         """The entries of a directory in the other store, which are objects of the plugin."""
         yield from self._store.entries(inner, is_deep)
 
-    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
+    def open(self, inner: str, entry: RemoteEntry) -> Opened:
         """Open a file."""
         stem, suffix = os.path.splitext(inner)
         manifest = self._manifest(stem)
         name = stem + (layout.LOG_SUFFIX if suffix == layout.LOG_SUFFIX else _INDEXES)
         opened = self._store.open(name, self._store.entry(name))
         if suffix == layout.LOG_SUFFIX:
-            return _Chunks(opened, manifest)
+            return Opened(_Chunks(opened, manifest).read_at, opened.close)
         at, size_bytes = self._index(manifest, suffix)
         return Opened(
             lambda length, position: opened.read_at(max(0, min(length, size_bytes - position)), at + position),
@@ -154,7 +154,7 @@ class AivenStore:
 class _Chunks:
     """A log whose chunks may be compressed, each by itself; the last chunks that were read are kept."""
 
-    def __init__(self, opened: RangeReader, manifest: SegmentManifest) -> None:
+    def __init__(self, opened: Opened, manifest: SegmentManifest) -> None:
         self._opened, self._manifest = opened, manifest
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._lock = threading.Lock()
@@ -194,9 +194,6 @@ class _Chunks:
         except zstandard.ZstdError as error:
             raise OSError(f"chunk {number} of the log cannot be decompressed: {error}") from error
 
-    def close(self) -> None:
-        self._opened.close()
-
 
 class LocalStore:
     """The files of this host as a store; see the protocol Store."""
@@ -212,7 +209,7 @@ class LocalStore:
         for name in os.listdir(inner):
             yield name, self.entry(os.path.join(inner, name))
 
-    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
+    def open(self, inner: str, entry: RemoteEntry) -> Opened:
         """Open a file."""
         fd = os.open(inner, os.O_RDONLY | os.O_CLOEXEC)
         return Opened(lambda length, position: os.pread(fd, length, position), lambda: os.close(fd))

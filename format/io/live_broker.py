@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import struct
 import sys
@@ -20,11 +21,6 @@ from format.io.session import BundlePath
 from format.io.source import os_reason
 from format.location import Location
 from format.wording import counted_plainly
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
 
 #: The C library's struct flock: its format and where l_type and l_pid are in it; None where it is not known here.
 _FLOCK: tuple[str, int, int] | None = None
@@ -76,7 +72,7 @@ def probe(path: str | os.PathLike[str]) -> BrokerLock:
 
 
 def _probe(name: str, descriptor: int) -> BrokerLock:
-    if fcntl is None or _FLOCK is None:
+    if _FLOCK is None:
         return BrokerLock(name, None, reason="locks of this operating system are not supported")
     layout, type_index, pid_index = _FLOCK
     fields = [0] * 5

@@ -21,7 +21,6 @@ from format.io.store import (
     Calls,
     ObjectReplaced,
     Opened,
-    RangeReader,
     RemoteEntry,
     WrongAddress,
     checked_size,
@@ -406,7 +405,7 @@ class ObjectStore:
             if time.monotonic() > deadline:
                 raise OSError(listing_too_long(PATIENCE.listing_s))
 
-    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
+    def open(self, inner: str, entry: RemoteEntry) -> Opened:
         """Open an object; nothing is sent yet."""
         path = inner.strip("/")
         return Opened(lambda length, position: self._range(path, entry, length, position))

@@ -32,7 +32,6 @@ from format.io.store import (
     Calls,
     ObjectReplaced,
     Opened,
-    RangeReader,
     RemoteEntry,
     Store,
     WrongAddress,
@@ -115,7 +114,7 @@ class FsspecStore:
         size_bytes = 0 if is_directory else checked_size(int(info.get("size") or 0))
         return RemoteEntry(name, is_directory, size_bytes, mtime_s, tag)
 
-    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
+    def open(self, inner: str, entry: RemoteEntry) -> Opened:
         """Open a file; nothing is sent yet."""
         system = self._system
         return Opened(
@@ -187,7 +186,7 @@ class RemoteFile:
             if entry.is_directory:
                 raise UnreadableFile("cannot read: not a regular file", Location(path))
             store, inner = stores.store_of(path)
-            self._file: RangeReader | None = store.open(inner, entry)
+            self._file: Opened | None = store.open(inner, entry)
         except FileNotFoundError as error:
             raise FileChanged("cannot open: the file does not exist, or no longer exists", Location(path)) from error
         except OSError as error:

@@ -43,16 +43,11 @@ class RemoteEntry(msgspec.Struct, frozen=True):
         return os.stat_result((mode, 0, 0, 1, 0, 0, self.size_bytes, *times), nanoseconds)
 
 
-class RangeReader(Protocol):
-    """An object opened for reading by ranges. Several threads may call ``read_at``, which raises OSError."""
-
-    def read_at(self, length: int, position: int) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
 class Opened(msgspec.Struct, frozen=True):
-    """Ranges of an object, by functions that read one and that close it."""
+    """An object opened for reading by ranges.
+
+    Several threads may call ``read_at``, with a length and a position. It raises OSError.
+    """
 
     read_at: Callable[[int, int], bytes]
     close: Callable[[], None] = lambda: None
@@ -69,7 +64,7 @@ class Store(Protocol):
         """The paths, relative to a directory, and entries of all that is in it, or with ``is_deep`` below it."""
         ...
 
-    def open(self, inner: str, entry: RemoteEntry) -> RangeReader:
+    def open(self, inner: str, entry: RemoteEntry) -> Opened:
         """Open an object; ``entry`` is its entry."""
         ...
 

@@ -68,13 +68,12 @@ class Block(NamedTuple):
 
 
 class Group(msgspec.Struct):
-    """Consecutive intact batches from ``start`` to ``end``, after a gap from ``gap_start`` without intact batches.
+    """Consecutive intact batches from ``start`` to ``end``, after a gap without intact batches.
 
     ``is_led_to`` if they start at the end of the batch before them, by its length; ``is_certain`` if they belong to the
     log and not to a value.
     """
 
-    gap_start: int
     start: int
     end: int
     is_led_to: bool
@@ -145,7 +144,7 @@ class GroupSearch:
         After damage, a v0 or v1 message whose offset does not rise starts another group: the value of the damaged
         message may end just before it.
         """
-        group = Group(gap_start, first.position, first.position, is_led_to)
+        group = Group(first.position, first.position, is_led_to)
         is_after_damage = not is_led_to
         last: int | None = None
         for table in self._tables(first.position):

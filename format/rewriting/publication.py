@@ -9,7 +9,6 @@ tried again: what the kernel dropped cannot be known.
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import json
@@ -34,7 +33,6 @@ JOURNAL = "journal.jsonl"
 #: The version of the results of steps; a journal with another version is not resumed.
 _LAYOUT = 2
 _MAX_JOURNAL_BYTES = 1024 * MIB
-_TAIL_BYTES = 64 * 1024
 _BUFFER_BYTES = 1024 * 1024
 _LARGE_BYTES = 128 * 1024
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -80,13 +78,7 @@ class Journal:
     def begin(self, job: Mapping[str, Any]) -> None:
         """Write the job into an empty journal; cut off a half-written last line of one that is resumed."""
         with os_errors("cannot write", self._path):
-            end = os.lseek(self._fd, 0, os.SEEK_END)
-            while end > 0:
-                start = max(0, end - _TAIL_BYTES)
-                newline = os.pread(self._fd, end - start, start).rfind(b"\n")
-                end = start if newline < 0 else start + newline + 1
-                if newline >= 0:
-                    break
+            end = os.pread(self._fd, os.fstat(self._fd).st_size, 0).rfind(b"\n") + 1
             os.ftruncate(self._fd, end)
             os.lseek(self._fd, end, os.SEEK_SET)
         if end == 0:
@@ -158,10 +150,8 @@ def _try_lock(fd: int) -> bool:
     """Lock a file; False where another run has locked it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        raise
+    except (BlockingIOError, PermissionError):
+        return False
     return True
 
 
@@ -281,8 +271,7 @@ class NewFile:
     def _close_descriptor(self) -> None:
         self._writer.close()
         fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        os.close(fd)
 
     def __enter__(self) -> Self:
         return self
@@ -335,12 +324,9 @@ def _check_empty(real: Path, status: os.stat_result, location: Location) -> None
 def partials_of(target: Path) -> list[Path]:
     """The directories that earlier runs left beside a target, by name."""
     prefix = f".{target.name}.partial-"
-    with os_errors("cannot list", target.parent), os.scandir(target.parent) as entries:
-        return sorted(
-            Path(entry.path)
-            for entry in entries
-            if entry.name.startswith(prefix) and entry.is_dir(follow_symlinks=False)
-        )
+    with os_errors("cannot list", target.parent):
+        named = [path for path in target.parent.iterdir() if path.name.startswith(prefix)]
+    return sorted(path for path in named if path.is_dir() and not path.is_symlink())
 
 
 class Publication:

@@ -265,16 +265,13 @@ class _Sink(io.RawIOBase):
         super().__init__()
         self._new = new
 
+    def writable(self) -> bool:
+        return True
+
     def write(self, content: Any) -> int:
         if self.is_discarded:
             return len(bytes(content))
         return self._new.write(bytes(content))  # Arrow may reuse its buffer
-
-    def tell(self) -> int:
-        return self._new.size_bytes
-
-    def writable(self) -> bool:
-        return True
 
 
 class Extraction(msgspec.Struct):

@@ -131,7 +131,7 @@ def rebuild_quorum(rebuilt: RebuiltQuorum, judging: Judging, output: RowOutput, 
                 write_rebuilt(plan, publication)
                 root = str(publication.target)
         run.conclude(*plan.sentences(), *plan.steps(pacing.session.path(root)))
-        run.findings(plan.findings())
+        run.findings(plan.copy.findings)
         run.write(REBUILT_CONTROLLER, plan.rows(pacing.session.path(root)))
         run.write(REBUILD_CHANGE, plan.change_rows())
         for words in plan.not_checked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections import deque
@@ -192,24 +193,19 @@ def _take_findings(run: Run, found: Found) -> None:
             run.finding(each)
 
 
-class _Sink:
+class _Sink(io.RawIOBase):
     """What Arrow writes a file to."""
-
-    closed = False
 
     def __init__(self, output: OutputStream) -> None:
         self._output = output
+
+    def writable(self) -> bool:
+        return True
 
     def write(self, data: Any) -> int:
         view = memoryview(data)
         self._output.write(view)
         return view.nbytes
-
-    def flush(self) -> None:
-        """Nothing waits here."""
-
-    def close(self) -> None:
-        """The file is published when it is complete."""
 
 
 def _write_parquet(run: Run, found: Found, answer: QueryAnswer, path: str, sources: list[str]) -> None:

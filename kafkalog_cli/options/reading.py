@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -228,17 +227,9 @@ class Reading(msgspec.Struct, frozen=True):
     as_kind: AsKind = msgspec.field(default_factory=AsKind)
     session: Session = msgspec.field(default_factory=Session)
 
-    @property
-    def files(self) -> list[Path]:
-        return [self.session.path(each) for each in self.paths]
-
-    @property
-    def kind(self) -> Kind | None:
-        return self.as_kind.kind
-
     def targets(self) -> list[Target]:
         """The targets at the paths. Each is read once, at its first use."""
-        return targets_at(self.files, self.kind)
+        return targets_at(map(self.session.path, self.paths), self.as_kind.kind)
 
 
 class Following(msgspec.Struct, frozen=True):

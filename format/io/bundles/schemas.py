@@ -126,9 +126,6 @@ class RegionReader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def seekable(self) -> bool:
-        return True
-
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         base = (0, self._at, self._region.size_bytes)[whence]
         self._at = max(base + offset, 0)

@@ -10,6 +10,7 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import msgspec
@@ -245,9 +246,6 @@ class NewMember(io.RawIOBase):
         self.size_bytes += len(piece)
         return len(piece)
 
-    def tell(self) -> int:
-        return self.size_bytes
-
     @property
     def sha256(self) -> str:
         return self._digest.hexdigest()
@@ -303,7 +301,7 @@ class NewArchive(msgspec.Struct):
         listed = [{"name": each.name, "size_bytes": each.size_bytes, "sha256": each.sha256} for each in members]
         first = NewMember(schemas.MANIFEST, io.BytesIO())
         first.write(schemas.json_line({**manifest, "members": listed}))
-        sink: Any = _Sink(write)
+        sink: Any = SimpleNamespace(write=write)
         compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         with (
             compressor.stream_writer(sink, closefd=False) as packed,
@@ -313,17 +311,6 @@ class NewArchive(msgspec.Struct):
         ):
             for each in (first, *members):
                 each.copy_to(archive)
-
-
-class _Sink:
-    """A file object for zstandard, which passes all bytes to a function."""
-
-    def __init__(self, write: Write) -> None:
-        self._write = write
-
-    def write(self, content: bytes) -> int:
-        self._write(bytes(content))
-        return len(content)
 
 
 class LogPlace(msgspec.Struct, frozen=True):

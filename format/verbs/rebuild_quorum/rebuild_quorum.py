@@ -19,7 +19,6 @@ import msgspec
 from format.columns import REBUILD_CHANGE
 from format.errors import InputError, KafkaLogError, OutputError, Refused
 from format.files import meta_properties
-from format.findings import Finding
 from format.internal_topics.encoder import encode_control_record, unsigned_varint
 from format.io.session import absolute
 from format.kafka_uuid import canonical_uuid, is_reserved
@@ -136,8 +135,7 @@ class Address(msgspec.Struct, frozen=True):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.node_id}@{host}:{self.port}"
+        return f"{self.node_id}@{_bracketed(self.host)}:{self.port}"
 
 
 class WantedQuorum(msgspec.Struct, frozen=True):
@@ -201,10 +199,6 @@ class Rebuilding(msgspec.Struct, frozen=True):
         """A row of columns.REBUILD_CHANGE for each change that is lost or made."""
         for each in self.changes:
             yield each.action, each.subject, each.before, each.after, each.reason, each.path
-
-    def findings(self) -> Iterator[Finding]:
-        """What is wrong with the copy that is taken."""
-        yield from self.copy.findings
 
     def sentences(self) -> Iterator[str]:
         """What is taken, what is lost, and what is changed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import Annotated, Any, get_type_hints
@@ -13,7 +14,6 @@ from format.io.session import Session
 from kafkalog_cli.command_table import SCANS, CommandEntry, HelpfulCommand, LazyGroup, made_command
 from kafkalog_cli.options.groups import as_command, option, option_names
 from kafkalog_cli.options.work import BatchesTable, ClusterOptions, Tables
-from kafkalog_cli.runner import TableWriter
 
 #: Options that do not apply to a cluster: processes, the rate and the cache of a host, one document, following.
 _LEFT_OUT = frozenset({"follow", "jobs", "max_rate", "cache_friendly", "output_file"})
@@ -68,13 +68,15 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         has_batches = given.get("batches_table", BatchesTable()).batches
         if has_batches and tables.tables is None:
             raise typer.BadParameter("--batches needs --output DIR")
-        from spark_jobs.submit import Where, on_spark
+        from spark_jobs.submit import Where, on_spark, open_report
 
         cluster, session = given["cluster"], groups.pop("session")
         where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
         with on_spark(where, session) as spark:
             if tables.tables is not None:
-                session.open_tables = _opener(spark, session, tables.tables, tables.broker_id, has_batches)
+                session.open_tables = partial(
+                    open_report, spark, session, tables.tables, tables.broker_id, has_batches=has_batches
+                )
             function(**groups)
 
     own = signature(function)
@@ -87,21 +89,6 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         ]
     )
     return verb
-
-
-def _opener(
-    spark: Any, session: Session, output: str, broker_id: int | None, has_batches: bool
-) -> Callable[[str, Sequence[str]], TableWriter]:
-    """A function that opens the report set of a run at ``output``."""
-    place = session.path(output)
-
-    def opened(command: str, paths: Sequence[str]) -> TableWriter:
-        from spark_jobs.submit import open_report
-
-        places = [session.path(each) for each in paths]
-        return open_report(place, command, places, broker_id, spark if has_batches else None)
-
-    return opened
 
 
 EXAMPLES = (

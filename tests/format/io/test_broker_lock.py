@@ -85,7 +85,7 @@ def test_an_unknown_holder_is_none_with_a_reason(tmp_path, lock, monkeypatch):
     monkeypatch.setattr(live_broker.fcntl, "fcntl", refuse)
     assert probe(lock).is_held is None
     assert probe(lock).reason == f"the file system does not report locks: {os.strerror(37)}"
-    monkeypatch.setattr(live_broker, "fcntl", None)
+    monkeypatch.setattr(live_broker, "_FLOCK", None)
     assert probe(lock).is_held is None
 
 

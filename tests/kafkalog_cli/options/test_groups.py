@@ -53,7 +53,7 @@ def named_otherwise(again: Again) -> None:
 
 def paced(session: Session, reading: Reading, work: Work) -> None:
     """A command that reads."""
-    SEEN[:] = [session, reading.session, work.session, *map(session_of, reading.files)]
+    SEEN[:] = [session, reading.session, work.session, *(session_of(each.path) for each in reading.targets())]
 
 
 def run(*words: str, function: Callable[..., None] = sample) -> list[object]:

@@ -28,7 +28,7 @@ def test_a_path_that_is_not_there_is_a_usage_error(tmp_path):
 
 def test_kinds():
     assert options.AsKind().kind is None
-    assert options.Reading(["/x"], options.AsKind("index")).kind is Kind.OFFSET_INDEX
+    assert options.AsKind("index").kind is Kind.OFFSET_INDEX
 
 
 @pytest.mark.parametrize("inner", ["", "/", "/node-1/orders-0"])
