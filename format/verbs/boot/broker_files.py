@@ -215,13 +215,16 @@ def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int, *, is_c
     """Whether the permission bits grant the owner of the log directory the access ``wanted``.
 
     ``is_copy``: no log can be written. For the owner's own files read access is then enough: the original may differ.
+    The owner may be a member of other groups than its own, but hardly of root's.
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid == owner.st_uid:
         needed = wanted & _READ if is_copy else wanted
         return (mode >> 6) & needed == needed
-    bits = mode >> 3 if status.st_gid == owner.st_gid else mode
-    return bits & wanted == wanted
+    as_member = (mode >> 3) & wanted == wanted
+    if status.st_gid == owner.st_gid:
+        return as_member
+    return mode & wanted == wanted or (status.st_gid != 0 and as_member)
 
 
 def _words(closed: list[tuple[str, os.stat_result]], owner: int, whose: str) -> str:

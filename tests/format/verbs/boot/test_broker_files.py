@@ -88,6 +88,11 @@ def test_a_log_directory_of_root_with_the_partitions_of_another_user(node: Node)
         os.chown(path, 1234, 1234)
     [closed] = [each for each in closed_to_the_owner([node.first]) if each.path == node.first]
     assert "the owner of most partitions here, user 1234, cannot open the directory (user 0, mode 0755)" in closed.text
+    os.chown(node.first, 0, 4321)
+    node.first.chmod(0o775)
+    assert all(each.path != node.first for each in closed_to_the_owner([node.first])), "the user may be in that group"
+    os.chown(node.first, 0, 0)
+    assert any(each.path == node.first for each in closed_to_the_owner([node.first])), "hardly in root's"
     for path in partitions[1:]:
         os.chown(path, 0, 0)
     os.chown(partitions[0], 1234, 1234)
