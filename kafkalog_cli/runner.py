@@ -324,7 +324,7 @@ class Run:
         if words and unread and self._says_unread and not replaces_summary:
             self._says_unread = False
             answer, *others = words.split("\n")
-            words = "\n".join((f"{answer} {counted(unread, 'path')} could not be read.", *others))
+            words = "\n".join((f"{answer} Not read: {counted(unread, 'path')}.", *others))
         if words and self.is_readable and isinstance(self._renderer, TableRenderer):
             self._make_room()
             line_count = self._output.line_count

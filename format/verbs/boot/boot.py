@@ -85,8 +85,10 @@ class _Start:
                 for path in log_dirs
                 if live_broker.probe(path / LOCK).is_held
             ),
-            *closed_to_the_owner(log_dirs),
         )
+        result.steps += [
+            replace(problem_step(each, each.path), is_closed=True) for each in closed_to_the_owner(log_dirs)
+        ]
         if identity is not None:
             self._node_id = identity.node_id
         image, node_id = self._metadata.image, self._node_id
@@ -334,16 +336,16 @@ def refusal_findings(log_dir: Path, limits: Limits, beside: Beside | None = None
     terms = BootTerms(
         version, is_release_known=False, is_one_of_several=True, limits=limits, metadata_dir=beside.metadata_dir
     )
-    for closed in closed_to_the_owner([log_dir]):
-        found = _finding("boot-unserved", problem_step(closed, log_dir), closed.text)
-        words = "Give the files to the user that the broker runs as."
-        yield replace(found, severity=Severity.WARNING, certainty=Certainty.LIKELY, next_step=words)
     result = boot([log_dir], terms)
     for step in result.steps:
         if not step.path.is_relative_to(log_dir):
             continue  # of the metadata log in another log directory
         if step.action is Action.REFUSE:
             yield _finding("boot-refused", step, f"a broker would not start: {step_words(step)}")
+        elif step.is_closed:
+            words = "Give the files to the user that the broker runs as."
+            found = _finding("boot-unserved", step, step.reason)
+            yield replace(found, severity=Severity.WARNING, certainty=Certainty.LIKELY, next_step=words)
         elif step.action is Action.OFFLINE:
             yield _finding("boot-unserved", step, f"a broker would not serve this: {step_words(step)}")
         elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):

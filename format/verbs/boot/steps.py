@@ -54,6 +54,7 @@ class Step(msgspec.Struct, frozen=True):
     log_end_offset: int | None = None
     may_lose: bool = False  # the high watermark is not known, and so not whether offsets below it are lost
     is_needless: bool = False  # a stray of a topic that the metadata has seen deleted, or without a record
+    is_closed: bool = False  # the owner of the log directory can apparently not open files there
     other_replicas: tuple[int, ...] | None = None  # of the partition whose offsets are lost; None where not known
 
     def row(self) -> tuple[Any, ...]:

@@ -103,7 +103,7 @@ class Report(msgspec.Struct):
             return f"{self.looked_at}."
         if self.is_all_read:
             return f"nothing wrong found in {self.looked_at}."
-        return f"not all could be read; nothing wrong found in the rest of {self.looked_at}."
+        return f"not all was read; nothing wrong found in the rest of {self.looked_at}."
 
     def leave_out(self, paths: Sequence[str]) -> None:
         """Say of paths that nothing of them could be read."""

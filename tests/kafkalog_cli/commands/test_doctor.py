@@ -53,7 +53,7 @@ def test_nothing_wrong_in_the_rest_is_said_of_the_rest(
     (tmp_path / "sensor-0").symlink_to(node / "sensor-0")
     run = Printed(capfd, tmp_path)
     assert run.code == 3
-    assert run.out.startswith("doctor: not all could be read; nothing wrong found in the rest of 1 node, 0 partitions")
+    assert run.out.startswith("doctor: not all was read; nothing wrong found in the rest of 1 node, 0 partitions")
 
 
 def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]) -> None:
