@@ -200,7 +200,8 @@ class Cleaned(msgspec.Struct):
     """The result of a run: bytes and records before and after, tombstones left, and the earliest delete horizon.
 
     ``end_offset`` is where the next run begins. ``is_estimate``: sizes are estimated, since compressed batches would be
-    rebuilt. ``kept_offsets`` is filled only with ``with_offsets``.
+    rebuilt. ``wrong_crcs`` are findings about batches that the cleaner takes all the same. ``kept_offsets`` is filled
+    only with ``with_offsets``.
     """
 
     end_offset: int = 0
@@ -214,16 +215,19 @@ class Cleaned(msgspec.Struct):
     is_full: bool = False
     is_estimate: bool = False
     damaged: Finding | RecordProblem | None = None
+    wrong_crcs: list[Finding] = msgspec.field(default_factory=list)
     kept_offsets: list[Int64Column] = msgspec.field(default_factory=list)
 
 
 def whole_chunks(log: LogUnit, limits: Limits) -> Iterator[BatchChunk | Finding]:
-    """The chunks of a log with the bytes of their batches, whatever their CRCs, and findings about all other damage."""
+    """The chunks of a log with the bytes of their batches, whatever their CRCs, and findings about damage."""
     for item in log_chunks(log, Needs(Depth.RECORDS, EVERYTHING, limits, chunk_bytes=4 * MIB)):
-        if not isinstance(item, Finding):
-            yield item.chunk
-        elif item.code != "batch-crc-mismatch":
-            yield item
+        yield item if isinstance(item, Finding) else item.chunk
+
+
+def _stops(found: Finding) -> bool:
+    """Whether the cleaner stops at damage: not at a wrong CRC, as it checks none."""
+    return found.code != "batch-crc-mismatch"
 
 
 class CleanedSegment(msgspec.Struct, frozen=True):
@@ -269,6 +273,8 @@ class _MapBuilder:
                 continue
             for chunk in whole_chunks(segment.log, self._terms.limits):
                 if isinstance(chunk, Finding):
+                    if not _stops(chunk):
+                        continue
                     self._cleaned.damaged = chunk
                     return
                 if not self._add_chunk(chunk, segment.log.location):
@@ -348,6 +354,9 @@ class _Filter:
         keeps_legacy_deletes = segment.modified_ms > self._terms.legacy_horizon_ms
         for chunk in whole_chunks(segment.log, self._terms.limits):
             if isinstance(chunk, Finding):
+                if not _stops(chunk):
+                    self._cleaned.wrong_crcs.append(chunk)
+                    continue
                 self._cleaned.damaged = chunk
                 return
             self._take_chunk(chunk, segment.log.location, keeps_legacy_deletes)

@@ -209,6 +209,7 @@ def _in_chunk(log: LogUnit, bundled: HeadersOnly, chunk: BatchChunk, start: int,
 
 
 _WORDS = "the cleaner stops here: it cannot read the records"
+_WRONG_CRC = "; the cleaner checks no CRC, and what it leaves of a batch gets a right one"
 
 
 _MAP_ENTRY_BYTES = 24
@@ -356,6 +357,8 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
                 damage = cleaned.damaged
             elif cleaned.damaged is not None:
                 damage = finding_of(cleaned.damaged.error, partition.location())
+            else:
+                found += [replace(each, message=f"{each.message}{_WRONG_CRC}") for each in cleaned.wrong_crcs]
         found += [damage] if damage is not None else []
         return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs, damage)
 

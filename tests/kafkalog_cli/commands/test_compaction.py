@@ -100,6 +100,24 @@ def test_a_batch_that_cannot_be_read_stops_the_cleaner(
     assert row["blocked_by"] == "damaged_batch"
 
 
+def test_a_wrong_crc_does_not_stop_the_cleaner_and_is_said(
+    kafkalog: Kafkalog, sample: Path, truth: dict[str, Any], tmp_path: Path
+) -> None:
+    log = shutil.copytree(sample / "node-1", tmp_path / "node-1") / "drawn-3-0"
+    before = kafkalog("--at", str(truth["now"]), log).check(0).rows("cleaner")
+    path = min(log.glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[RECORD_BATCH.offset_of("crc")] ^= 1
+    path.write_bytes(content)
+    run = kafkalog("--at", str(truth["now"]), log).check(1)
+    assert [(row["blocked_by"], row["would_free_bytes"]) for row in run.rows("cleaner")] == [
+        (None, row["would_free_bytes"]) for row in before
+    ]
+    (found,) = run.rows("finding")
+    assert (found["code"], found["path"], found["position"]) == ("batch-crc-mismatch", str(path), 0)
+    assert "gets a right one" in found["message"]
+
+
 def with_a_record_of_wrong_length(node: Path, name: str, tmp_path: Path) -> Path:
     """A copy of a node in which the first record of a partition has another length than it says."""
     copy = shutil.copytree(node, tmp_path / "node-1")
