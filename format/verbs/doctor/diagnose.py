@@ -163,6 +163,8 @@ def _code_of(found: Finding) -> str | None:
     if found.code in _LEFT_OUT or found.is_incomplete or _is_mended_by_broker(found):
         return None
     code = _TEMPLATE_OF.get(found.code)
+    if found.code == "index-orphan" and found.lost_offsets is not None:
+        return "segments-lost"
     if code == "tail-torn" and found.severity >= Severity.ERROR:
         return "records-damaged"
     if code is not None:
