@@ -99,6 +99,7 @@ def _explained(drafts: Sequence[Draft]) -> list[Draft]:
     lost = {each.path for each in drafts if each.code == "directory-stray"} - emptied
     older = {each.node for each in drafts if each.code == "node-older"}
     hanging = {each.subject for each in drafts if each.code == "transaction-hangs"}
+    diverged = {each.subject for each in drafts if each.code in ("replicas-diverge", "replica-behind")}
     stopped = {each.path for each in drafts if each.code == "cleaner-stopped"}
     damaged = {_directory_of_file(each.path) for each in drafts if each.code == "records-damaged"}
     drafts = [
@@ -116,6 +117,7 @@ def _explained(drafts: Sequence[Draft]) -> list[Draft]:
         )
         and not (each.code in ("directory-stray", "records-lost") and each.path in emptied)
         and not (each.code == "cleaner-behind" and each.subject in hanging)
+        and not (each.code == "unclean-election" and each.subject in diverged)
         and not (each.code == "replica-behind" and each.node and set(each.node.split(", ")) <= older)
     ]
 
@@ -431,6 +433,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     cluster.no_leaders,
     cluster.absent_voters,
     cluster.out_of_sync,
+    cluster.elected_uncleanly,
     _transactions,
     usage.out_of_range,
     usage.behind,
