@@ -357,7 +357,8 @@ _RECOVERING, _IS_RECOVERING = 1, b"\x05\x01\x01"
 def unclean_elections(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> dict[PartitionKey, UncleanElection]:
     """The last unclean election of each partition in the history of a metadata log (metadata PartitionChangeBuilder).
 
-    The history is decoded only if the bytes of such a record are in it. Raises the errors of ``read_metadata``.
+    The history is decoded only if the bytes of such a record are in it; there is none in one with damage. Raises the
+    errors of ``read_metadata``.
     """
     found: dict[PartitionKey, UncleanElection] = {}
 
@@ -373,9 +374,9 @@ def unclean_elections(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> 
 
         return after
 
-    if any(_has_bytes(each.log, _IS_RECOVERING) for each in partition.segments if each.log is not None):
-        read_metadata(partition, limits=limits, watch=watch)
-    return found
+    if not any(_has_bytes(each.log, _IS_RECOVERING) for each in partition.segments if each.log is not None):
+        return {}
+    return {} if read_metadata(partition, limits=limits, watch=watch).is_damaged else found
 
 
 def _has_bytes(path: Path, sought: bytes) -> bool:
