@@ -252,13 +252,16 @@ class Run:
                     raise
                 self._leave_out(str(target.path), error)
 
-    def readable(self, targets: Sequence[Target]) -> list[Target]:
+    def readable(self, targets: Sequence[Target], *, once: bool = True) -> list[Target]:
         """The targets without those whose directory this user or this machine cannot list, which are left out.
 
-        Raises the error where that is each of them. Tasks of a cluster list what they read themselves.
+        With ``once``, none is read twice. Raises the error where no directory can be listed. Tasks of a cluster list
+        what they read themselves.
         """
+        from format.node.target import each_once
+
         if self._session.cluster is not None:
-            return list(targets)
+            return list({str(each.path): each for each in targets}.values())
         left: list[Target] = []
         unreadable: list[tuple[Target, UnreadableFile]] = []
         for each in targets:
@@ -275,7 +278,7 @@ class Run:
                 raise refused
             self._leave_out(str(each.path), refused)
             self.left_out.append(printable(str(each.path)))
-        return left
+        return each_once(left) if once else left
 
     def condition(self, condition: Condition) -> None:
         """Add a condition that determines the exit code, such as NOTHING_FOUND."""

@@ -39,6 +39,12 @@ def removal_of(topic: str) -> bytes:
     return _record(9, MESSAGES["RemoveTopicRecord"], 0, {"topicId": topic_id_of(topic)})
 
 
+def change_of(topic: str, **fields: object) -> bytes:
+    """The value of a record that changes partition 0 of a topic."""
+    data = {"partitionId": 0, "topicId": topic_id_of(topic), **fields}
+    return _record(5, MESSAGES["PartitionChangeRecord"], 2, data)
+
+
 def write_node(log_dir: Path, node_id: int, cluster_id: str = "cluster-a", directory: str | None = None) -> Path:
     """The meta.properties of a log directory; ``directory`` is the name from which its id is made."""
     log_dir.mkdir(parents=True, exist_ok=True)

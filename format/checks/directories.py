@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from format import layout
 from format.checks.losses import judged_at_end
 from format.errors import KafkaLogError
-from format.files import clean_shutdown, meta_properties, quorum_state
+from format.files import clean_shutdown, meta_properties, offset_index, quorum_state
 from format.files.side_file import HasProblems, problem_findings
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.session import is_remote, is_there
@@ -20,7 +20,7 @@ from format.location import Location
 from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints, LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
-from format.node.partition import Partition, missing_indexes, parse_partition_dir, segment_file_name
+from format.node.partition import Partition, Segment, missing_indexes, parse_partition_dir, segment_file_name
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
 from format.state.cluster_context import topic_id_in
 from format.wording import offsets_are
@@ -99,6 +99,42 @@ _MARKS = {
 }
 
 
+def check_orphans(partition: Partition, limits: Limits, *, is_compacted: bool) -> Iterator[Finding]:
+    """Findings for indexes without a log. An entry of one shows that the log had records up to its offset.
+
+    Before the first segment, retention may have removed them; of a compacted log the cleaner, before the last one.
+    """
+    bases = [each.base_offset for each in partition.segments]
+    for orphan in () if partition.is_deleted else partition.orphans:
+        base_offset = orphan.base_offset
+        if base_offset in (*partition.unread_logs, *bases):
+            continue
+        name = segment_file_name(base_offset, layout.LOG_SUFFIX)
+        last = None
+        if bases and base_offset > (bases[-1] if is_compacted else bases[0]):
+            last = _last_indexed(orphan, limits)
+        for suffix, path in sorted(orphan.files.items()):
+            place, message = partition.location(path, base_offset), f"there is no {name} beside this {suffix}"
+            if last is None and suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
+                yield finding("index-orphan", place, message)
+            elif last is not None and suffix == layout.OFFSET_INDEX_SUFFIX:
+                message += f", whose last entry is of offset {last}: the segment is lost"
+                step = "Look for the segment's file; compare with another replica."
+                judgement = Judgement(certainty=Certainty.LIKELY, next_step=step)
+                yield finding("index-orphan", place, message, lost_offsets=(base_offset, last), judgement=judgement)
+
+
+def _last_indexed(segment: Segment, limits: Limits) -> int | None:
+    """The offset of the last entry of an .index without problems; None where there is none."""
+    if segment.offset_index is None:
+        return None
+    try:
+        index = offset_index.read(segment.offset_index, segment.base_offset, limits)
+    except KafkaLogError:
+        return None
+    return int(index.offsets[-1]) if index.entry_count and not index.problems else None
+
+
 def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Finding]:
     """Findings for the files of the directory except its logs."""
     location = partition.location()
@@ -112,17 +148,6 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                 f"a {suffix} file marked .{leftover.leftover}",
                 actual=leftover.leftover,
             )
-    with_logs = {*partition.unread_logs, *(each.base_offset for each in partition.segments)}
-    for orphan in () if partition.is_deleted else partition.orphans:
-        if orphan.base_offset in with_logs:
-            continue
-        for suffix, path in sorted(orphan.files.items()):
-            if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
-                yield finding(
-                    "index-orphan",
-                    partition.location(path, orphan.base_offset),
-                    f"there is no {segment_file_name(orphan.base_offset, layout.LOG_SUFFIX)} beside this {suffix}",
-                )
     for segment in () if partition.is_deleted else partition.segments:
         for suffix in missing_indexes(segment):
             location = partition.location(segment.log, segment.base_offset)

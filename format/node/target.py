@@ -432,6 +432,33 @@ def targets_at(
     return targets
 
 
+def each_once(targets: Sequence[Target]) -> list[Target]:
+    """The targets without those that are given twice, or that are read with another one in which they are."""
+    found: dict[str, Target] = {}
+    for each in targets:
+        found.setdefault(os.path.realpath(each.path) if is_on_disk(each.path) else str(each.path), each)
+    return [
+        each
+        for place, each in found.items()
+        if not any(place.startswith(f"{around}/") and _reads(other, around, each, place)
+                   for around, other in found.items())
+    ]  # fmt: skip
+
+
+def _reads(target: Target, at: str, other: Target, place: str) -> bool:
+    """Whether what is read of a target, whose real path is ``at``, includes another one, that at ``place``."""
+    try:
+        if other.kind not in (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG):
+            return False
+        wanted = {f"{place}{str(each.path)[len(str(other.path)) :]}" for each in other.log_dirs} or {place}
+        paths = {path for log_dir in target.log_dirs for path in (log_dir.path, *log_dir.partitions)}
+        if other.kind is Kind.LOG:
+            paths = {each.log for partition in target.partitions() for each in partition.segments if each.log}
+    except KafkaLogError:
+        return False
+    return wanted <= {f"{at}{str(each)[len(str(target.path)) :]}" for each in paths}
+
+
 def _names_here(path: Path) -> set[str] | None:
     """The names in a directory on this machine; None where there is none, or none that can be listed."""
     try:

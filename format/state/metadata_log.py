@@ -15,8 +15,9 @@ import numpy as np
 from format.errors import CorruptDataError, InputError, KafkaLogError, UnreadableFile
 from format.files import meta_properties, quorum_state
 from format.findings import Finding, Judgement, Severity, finding, finding_of
+from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC, METADATA_PARTITION
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.control_records import decode_control_record
 from format.log.read_records import record_tables
@@ -28,7 +29,7 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
-from format.state.cluster_image import BrokenImage, ClusterImage
+from format.state.cluster_image import BrokenImage, ClusterImage, PartitionKey, PartitionState
 from format.state.log_headers import log_parts
 
 if TYPE_CHECKING:
@@ -338,6 +339,52 @@ def read_metadata(
         _check_end(partition, state)
     state.findings += state.last_findings(partition.location())
     return state
+
+
+class UncleanElection(msgspec.Struct, frozen=True):
+    """A record that elects a leader which may lack committed records, with the partition before and after it."""
+
+    offset: int
+    timestamp: int
+    before: PartitionState
+    after: PartitionState
+
+
+#: In a PARTITION_CHANGE_RECORD: the tagged field 5, leaderRecoveryState, of one byte, which is RECOVERING.
+_RECOVERING, _IS_RECOVERING = 1, b"\x05\x01\x01"
+
+
+def unclean_elections(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> dict[PartitionKey, UncleanElection]:
+    """The last unclean election of each partition in the history of a metadata log (metadata PartitionChangeBuilder).
+
+    The history is decoded only if the bytes of such a record are in it; there is none in one with damage. Raises the
+    errors of ``read_metadata``.
+    """
+    found: dict[PartitionKey, UncleanElection] = {}
+
+    def watch(image: ClusterImage, record: MetadataRecord) -> Callable[[], None] | None:
+        data = record.data
+        if record.record_type != "PARTITION_CHANGE_RECORD" or data.get("leaderRecoveryState") != _RECOVERING:
+            return None
+        key = data["topicId"], data["partitionId"]
+        before = image.partitions.get(key, PartitionState())
+
+        def after() -> None:
+            found[key] = UncleanElection(record.offset, record.timestamp, before, image.partitions[key])
+
+        return after
+
+    if not any(_has_bytes(each.log, _IS_RECOVERING) for each in partition.segments if each.log is not None):
+        return {}
+    return {} if read_metadata(partition, limits=limits, watch=watch).is_damaged else found
+
+
+def _has_bytes(path: Path, sought: bytes) -> bool:
+    """Whether bytes are in a file."""
+    with FileSource(path) as source:
+        step = MIB - len(sought) + 1
+        return any(sought in source.read_at(at, min(MIB, source.size_bytes - at))
+                   for at in range(0, source.size_bytes, step))  # fmt: skip
 
 
 def reaches_back(partition: Partition, until: Until, limits: Limits) -> bool:

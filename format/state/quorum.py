@@ -478,8 +478,10 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
             break
         if read.start is None:
             read.start = read.end = segment.base_offset
-        elif segment.base_offset != read.end:
+        elif segment.base_offset > read.end:
             read.gap = read.gap or f"its log lacks the records from {read.end:,} to {segment.base_offset - 1:,}"
+        elif segment.base_offset < read.end:
+            read.gap = read.gap or f"its log has the records from {segment.base_offset:,} to {read.end - 1:,} twice"
         damage: list[Finding] = []
         for item in log_parts(_CopyWalk(limits), log):
             if isinstance(item, _Span):

@@ -368,6 +368,7 @@ class LogRetention(msgspec.Struct, frozen=True):
     judged: list[tuple[int, Verdict]]
     knows_watermark: bool
     is_remote: bool
+    may_be_cleaned: bool
 
 
 class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True):
@@ -406,6 +407,7 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
             [(fact.size_bytes, verdict) for fact, verdict in zip(facts, verdicts, strict=True)],
             log.high_watermark is not None,
             _is_remote(unit.configs),
+            {"compact", "delete"} <= log.policies and _may_be_cleaned(unit, facts, self.terms.now_ms),
         )
 
     def _times(self, unit: ConfiguredLog, segment: Segment) -> tuple[SegmentTimes, list[Finding]]:
@@ -479,6 +481,22 @@ def _is_remote(configs: TopicConfigs) -> bool:
     return configs.get("remote.storage.enable").value == "true"
 
 
+def _may_be_cleaned(unit: ConfiguredLog, facts: list[SegmentFacts], now_ms: int) -> bool:
+    """Whether the cleaner may take a log, by its segments before the last one.
+
+    A cleaner cleans the dirtiest log, and then deletes segments of all logs with both policies (storage LogCleaner).
+    """
+    cleaned, closed = unit.offsets.cleaner_offset or 0, facts[:-1]
+    dirty = [each for each in closed if each.upper_offset is None or each.upper_offset > cleaned]
+    size_bytes, dirty_bytes = (sum(each.size_bytes for each in some) for some in (closed, dirty))
+    try:
+        ratio = float(unit.configs.get("min.cleanable.dirty.ratio").value)
+        lag_ms = unit.configs.get("max.compaction.lag.ms").number
+    except ValueError:
+        return bool(dirty)
+    return dirty_bytes > ratio * size_bytes or any(each.counted_ms < now_ms - lag_ms for each in dirty)
+
+
 _COLUMN = {name: number for number, name in enumerate(SEGMENT_RETENTION.names)}
 _OF_FUTURE = (
     "topic", "partition", "segment_base_offset", "largest_timestamp", "largest_timestamp_offset", "deletable_at",
@@ -512,6 +530,7 @@ class Retention(msgspec.Struct):
     has_remote: bool = False
     future_count: int = 0
     held_count: int = 0
+    merged_count: int = 0
     first_future: Row | None = None
 
     def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
@@ -547,6 +566,7 @@ class Retention(msgspec.Struct):
         total.partitions += 1
         for size_bytes, verdict in found.judged:
             self.held_count += verdict.retained_by == _HIGH_WATERMARK
+            self.merged_count += found.may_be_cleaned and verdict.deleted_by in ("size", "time")
             total.add(size_bytes, verdict, self.terms.now_ms)
 
     def total_rows(self) -> Iterator[tuple[object, ...]]:
@@ -569,6 +589,11 @@ class Retention(msgspec.Struct):
         times = [each.next_deletable_at for each in totals if each.next_deletable_at is not None]
         deleted = f"{counted(count, 'segment')} of {counted(size, 'byte')}" if count else "nothing"
         stay = f"{counted(left, 'segment')} {'stays' if left == 1 else 'stay'}"
+        if self.merged_count:
+            deleted += (
+                f" ({self.merged_count:,} of them unless the cleaner takes their log first: what it merges is as "
+            )
+            deleted += "old as the newest record in it)"
         if self.held_count:
             stay = f"{stay} ({counted(self.held_count, 'segment')} until a replica catches up)"
         first = f"At {iso_time(self.terms.now_ms)} the next check deletes {deleted}; {stay}"

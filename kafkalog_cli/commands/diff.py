@@ -71,7 +71,7 @@ def diff(
 
     with Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, columns=_COLUMNS) as run:
         run.hold()
-        targets = run.readable(targets_at(map(work.session.path, paths)))
+        targets = run.readable(targets_at(map(work.session.path, paths)), once=False)
         shown = _Shown(
             run,
             shows_partitions=output.chosen_columns is not None,

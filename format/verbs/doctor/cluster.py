@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 from msgspec.structs import replace
 
+from format.errors import InputError, KafkaLogError
+from format.files import leader_epoch_checkpoint
 from format.files.clean_shutdown import broker_epoch_at, left_behind
 from format.io.session import path_of
 from format.kafka_uuid import is_reserved
-from format.layout import CLEAN_SHUTDOWN, CLUSTER_METADATA_TOPIC
+from format.layout import CLEAN_SHUTDOWN, CLUSTER_METADATA_TOPIC, LEADER_EPOCH_CHECKPOINT
 from format.state.cluster_context import named_nodes
 from format.state.cluster_image import PartitionState
+from format.state.metadata_log import unclean_elections
 from format.state.quorum import Quorum, QuorumMember, quorum_of, read_metadata_copies
+from format.timestamps import iso_time
 from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_words, replica_names
 from format.verbs.doctor.diagnosis import Draft, capital, command, span
 from format.verbs.doctor.evidence import Evidence, directory_of
@@ -213,6 +218,43 @@ def out_of_sync(evidence: Evidence) -> Iterator[Draft]:
         words = f"{named_nodes(lagging).capitalize()} {are(len(lagging))} out of sync: the ISR is "
         words += f"{named_nodes(state.isr)} ({evidence.context.source_words})."
         yield _of_metadata(evidence, "replicas-out-of-sync", name, words)
+
+
+def elected_uncleanly(evidence: Evidence) -> Iterator[Draft]:
+    """Partitions whose leader was elected without all committed records, as far back as the metadata log goes."""
+    image, source = evidence.context.image, evidence.context.source
+    if image is None or source is None or evidence.is_bundled:
+        return
+    try:
+        found = unclean_elections(source.partition, evidence.limits)
+    except (InputError, KafkaLogError):
+        return  # verify reports it
+    for (topic_id, number), each in found.items():
+        topic, leader, before = image.names.get(topic_id), each.after.leader, each.before
+        last = before.last_known_elr or ()
+        if topic is None or leader in last:
+            continue  # the last leader has returned from a crash
+        complete = sorted({*before.isr, *(before.eligible_leader_replicas or ()), *last} - {leader})
+        words = f"Node {leader} became the leader at {iso_time(each.timestamp)} by an unclean election"
+        if complete:
+            words += f": {named_nodes(complete)} had all committed records"
+        words += f". What node {leader} lacked is lost"
+        start = _start_of_epoch(evidence, topic, number, each.after.leader_epoch)
+        words += "" if start is None else f", from offset {start:,} on"
+        words += f"; the metadata does not show whether it lacked any (offset {each.offset:,})."
+        draft = _of_metadata(evidence, "unclean-election", f"{topic}-{number}", words)
+        history = command("metadata", "--history", "--topic", topic, str(source.partition.path))
+        yield replace(draft, offset=each.offset, command=history)
+
+
+def _start_of_epoch(evidence: Evidence, topic: str, number: int, epoch: int) -> int | None:
+    """The offset at which a leader epoch, or the next one, begins in the replicas of a partition; None if unknown."""
+    starts = []
+    for each in evidence.replicas_of(topic, number):
+        with suppress(KafkaLogError):
+            read = leader_epoch_checkpoint.read(path_of(each.path) / LEADER_EPOCH_CHECKPOINT, evidence.limits)
+            starts += [one.start_offset for one in read.entries if one.leader_epoch >= epoch]
+    return min(starts, default=None)
 
 
 def _partition_states(evidence: Evidence) -> Iterator[tuple[str, PartitionState]]:

@@ -55,6 +55,7 @@ _TEMPLATE_OF = {
 }  # fmt: skip
 #: What boot says by the metadata log of the node itself.
 _BY_OWN_METADATA = ("replica-stray", "replica-missing")
+_OF_INDEXES = ("index-invalid", "index-missing", "time-index-mismatch", "transaction-index-mismatch")
 #: How the codes of damage inside of one batch begin.
 _OF_BATCHES = ("batch-", "record-", "decompression-", "codec-", "control-", "internal-")
 #: What is said elsewhere, or is said to be not known.
@@ -89,9 +90,16 @@ def conclude(report: Report, evidence: Evidence) -> None:
 
 def _explained(drafts: Sequence[Draft]) -> list[Draft]:
     """The drafts without those that another one about the same directory explains."""
-    lost = {each.path for each in drafts if each.code == "directory-stray"}
+    missing = {each.path for each in drafts if each.code == "replica-missing"}
+    emptied = {  # a stray directory without records, of a partition that the metadata has here
+        each.path
+        for each in drafts
+        if each.code == "directory-stray" and each.severity < Severity.ERROR and each.path in missing
+    }
+    lost = {each.path for each in drafts if each.code == "directory-stray"} - emptied
     older = {each.node for each in drafts if each.code == "node-older"}
     hanging = {each.subject for each in drafts if each.code == "transaction-hangs"}
+    diverged = {each.subject for each in drafts if each.code in ("replicas-diverge", "replica-behind")}
     stopped = {each.path for each in drafts if each.code == "cleaner-stopped"}
     damaged = {_directory_of_file(each.path) for each in drafts if each.code == "records-damaged"}
     drafts = [
@@ -107,7 +115,9 @@ def _explained(drafts: Sequence[Draft]) -> list[Draft]:
         and not (
             each.code in ("records-lost", "replica-missing", "directory-foreign", "leftovers") and each.path in lost
         )
+        and not (each.code in ("directory-stray", "records-lost") and each.path in emptied)
         and not (each.code == "cleaner-behind" and each.subject in hanging)
+        and not (each.code == "unclean-election" and each.subject in diverged)
         and not (each.code == "replica-behind" and each.node and set(each.node.split(", ")) <= older)
     ]
 
@@ -142,7 +152,7 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
     """Diagnoses from findings, those of one kind in one partition together."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     missing = [each for each in evidence.findings if each.code == "index-missing"]
-    rebuilt = {each.location.path for each in missing if layout.OFFSET_INDEX_SUFFIX in each.message}
+    rebuilt = {_segment_of(each) for each in missing if layout.OFFSET_INDEX_SUFFIX in each.message}
     stopping = {each.location.path for each in evidence.findings if each.code in ("boot-refused", "boot-unserved")}
     for each in evidence.findings:
         code = _code_of(each)
@@ -150,7 +160,7 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
             continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
-        if each.code == "index-missing" and each.location.path in rebuilt:
+        if each.code in _OF_INDEXES and _segment_of(each) in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
             groups.setdefault((code, place_of(each)), []).append(each)
@@ -159,10 +169,17 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
         yield _of_alike(evidence, code, place, alike)
 
 
+def _segment_of(found: Finding) -> str:
+    """The path of a file of a segment without its suffix."""
+    return os.path.splitext(found.location.path)[0]
+
+
 def _code_of(found: Finding) -> str | None:
     if found.code in _LEFT_OUT or found.is_incomplete or _is_mended_by_broker(found):
         return None
     code = _TEMPLATE_OF.get(found.code)
+    if found.code == "index-orphan" and found.lost_offsets is not None:
+        return "segments-lost"
     if code == "tail-torn" and found.severity >= Severity.ERROR:
         return "records-damaged"
     if code is not None:
@@ -416,6 +433,7 @@ _FINDERS: tuple[Callable[[Evidence], Iterator[Draft]], ...] = (
     cluster.no_leaders,
     cluster.absent_voters,
     cluster.out_of_sync,
+    cluster.elected_uncleanly,
     _transactions,
     usage.out_of_range,
     usage.behind,

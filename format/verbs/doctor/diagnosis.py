@@ -68,6 +68,8 @@ _TEMPLATES = (
              "An index, or a producer snapshot, contradicts its log: look-ups miss records."),
     Template("file-damaged", _E, "verify", "files are damaged",
              "Another file beside the logs cannot be decoded, or contradicts them."),
+    Template("unclean-election", _W, "metadata", "partitions had an unclean election",
+             "By the metadata's history, a leader was elected that may have lacked committed records."),
     Template("replica-behind", _W, "diff", "partitions have replicas that are behind",
              "No broker runs, and a replica ends before the high watermark of another one."),
     Template("voter-absent", _W, "quorum", "metadata quorums lack voters",

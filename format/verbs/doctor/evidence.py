@@ -241,9 +241,13 @@ class Evidence(msgspec.Struct, dict=True):
             if topic is not None and not topic.startswith(INTERNAL_TOPIC_PREFIX):
                 yield max(replicas, key=lambda each: each.log_end_offset or 0)
 
+    def replicas_of(self, topic: str, partition: int) -> Sequence[PartitionListing]:
+        """The replicas of a partition."""
+        return self._by_key.get((topic, partition), ())
+
     def log_start(self, topic: str, partition: int) -> int | None:
         """The least log start offset of the replicas of a partition."""
-        own = self._by_key.get((topic, partition), ())
+        own = self.replicas_of(topic, partition)
         return min((each.log_start_offset for each in own if each.log_start_offset is not None), default=None)
 
     def log_end(self, path: str) -> int | None:

@@ -17,6 +17,7 @@ from format.checks.batches import OffsetChain
 from format.checks.directories import (
     KraftSnapshotCheck,
     check_lost_log,
+    check_orphans,
     check_partition_checkpoints,
     check_partition_files,
 )
@@ -358,6 +359,7 @@ class PartitionCheck:
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
         is_compacted = True if partition.topic in layout.COORDINATOR_TOPICS or cleaner_offset else None
         is_compacted = is_compacted or compacted_topics.get(partition.topic or "")
+        self.is_compacted = bool(is_compacted)
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState.of_topic(partition.topic)
         self.transactions = SegmentTransactions()  # of the current segment
@@ -410,6 +412,7 @@ class PartitionCheck:
         self._pass_unread_logs(None)
         if self.is_full:
             self._end()
+            self._orphans()
             yield from report.taken()
             snapshots = [each for each in partition.kraft_snapshots if each.leftover is None]
             newest = max((each.end_offset for each in snapshots), default=None)
@@ -439,6 +442,14 @@ class PartitionCheck:
         gap_count = self.chain.last_gap_count
         self._add(check_partition_checkpoints(offsets, place, self.torn_end, last_gap_count=gap_count))
         self._add(check_open_transactions(self.producers, place, self.causes))
+
+    def _orphans(self) -> None:
+        """Check indexes without a log, after what else shows that their records are lost."""
+        for found in check_orphans(self.partition, self.limits, is_compacted=self.is_compacted):
+            counted = self.losses.counted(found)
+            self.report.add(
+                each if each.lost_offsets is None else replace(each, severity=Severity.ERROR) for each in counted
+            )
 
     def _has_true_start(self) -> bool:
         """Whether the log begins with its first segment: none before it is unread or renamed, and its name is right."""

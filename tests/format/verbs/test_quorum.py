@@ -376,6 +376,19 @@ def test_a_false_epoch_in_a_header_makes_no_best_copy(tmp_path: Path) -> None:
     assert found.quorum.best.copy.node_id != 2
 
 
+@pytest.mark.parametrize(
+    ("base_offset", "words"), [(8, "lacks the records from 6 to 7."), (4, "has the records from 4 to 5 twice.")]
+)
+def test_segments_that_do_not_follow_each_other(tmp_path: Path, base_offset: int, words: str) -> None:
+    """As where the files of two nodes were copied into one directory."""
+    made(tmp_path, {1: 6, 2: 6})
+    log_dir = tmp_path / "node-2" / "__cluster_metadata-0"
+    write_segment(
+        log_dir, base_offset, [batch(base_offset, [b"\x01\x02\x00\x02a" + bytes(17)], key=None, leader_epoch=1)]
+    )
+    assert f"The copy of node 2 is not whole: its log {words}" in words_of(result(tmp_path, 1, 2))
+
+
 def test_an_epoch_that_no_quorum_state_has_makes_no_best_copy(tmp_path: Path) -> None:
     made(tmp_path, {1: 9, 2: 9, 3: 9})
     set_epochs(tmp_path / "node-2", [1] * 8 + [9])

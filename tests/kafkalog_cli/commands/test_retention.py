@@ -98,6 +98,26 @@ def test_what_waits_for_a_replica_is_not_deleted_next(run_kafkalog: Kafkalog, da
     assert "deletes none of them later" in run.stdout
 
 
+def test_the_cleaner_may_merge_segments_before_they_are_deleted(
+    run_kafkalog: Kafkalog, sample: Path, tmp_path: Path
+) -> None:
+    """A broker cleans the dirtiest log, and only then deletes: with 4.3.1 seven old segments became one younger one."""
+    node = shutil.copytree(sample / "node-1", tmp_path / "node-1")
+    words = "(5 of them unless the cleaner takes their log first"
+
+    def sentence(policy: str, name: str = "by-time-0") -> str:
+        now = json.loads((sample / "truth" / "retention.json").read_text())["now"]
+        return run_kafkalog("retention", "--at", str(now), "--cleanup-policy", policy, node / name).stdout
+
+    (node / "replication-offset-checkpoint").unlink()
+    assert words in sentence("compact,delete")
+    assert "unless the cleaner" not in sentence("delete")
+    assert "unless the cleaner" not in sentence("compact")
+    assert "unless the cleaner" not in sentence("compact,delete", "compact-and-delete-0")  # a ratio of 1.0
+    (node / "cleaner-offset-checkpoint").write_text("0\n1\nby-time 0 7\n")
+    assert "unless the cleaner" not in sentence("compact,delete")
+
+
 def test_what_if(kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
     partition = sample / "node-1" / "unlimited-0"
     assert {row["retained_by"] for row in kafkalog(partition).rows("segment_retention")} == {"unlimited"}
@@ -137,8 +157,8 @@ def test_mistakes(kafkalog: Kafkalog, sample: Path) -> None:
     kafkalog("--retention-ms", "9" * 5000, sample / "node-1").check(2)
     kafkalog("--cleanup-policy", "none", sample / "node-1").check(2)
     kafkalog("--totals", "--every-row", sample / "node-1").check(2)
-    log = next((sample / "node-1" / "by-time-0").glob("*.log"))
-    for paths in [log], [log, log]:
+    logs = sorted((sample / "node-1" / "by-time-0").glob("*.log"))
+    for paths in logs[:1], logs[:2]:
         run = kafkalog(*paths).check(2)
         assert run.stderr.count("whole logs") == run.stderr.count("\n") == len(paths)  # and no answer
 

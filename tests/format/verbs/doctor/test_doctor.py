@@ -14,12 +14,13 @@ from format.findings import Severity
 from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import BootTerms
 from format.verbs.doctor import doctor
+from format.verbs.doctor.diagnosis import Diagnosis
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, diagnoses, looked_at, node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
-from tests.metadata_logs import removal_of, topic_id_of, write_metadata_log, write_node, write_voters
+from tests.metadata_logs import change_of, removal_of, topic_id_of, write_metadata_log, write_node, write_voters
 from tests.oracle.boot_mutations.node import CLEAN_MARK, copied_node
 
 SOUND = {0: batches(4), 12: batches(4, 12)}
@@ -262,6 +263,39 @@ def test_replicas_diverge(tmp_path: Path) -> None:
     assert found.subject == "orders-0"
     assert f"Elect {tmp_path / 'node-2'}" in found.sentence
     assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed offsets (15-23)" in found.sentence
+
+
+def test_unclean_election(tmp_path: Path) -> None:
+    """Where the replicas are equal again, only the history of the metadata shows it."""
+    nodes = [write_node(tmp_path / f"node-{each}", each, directory=f"directory-{each}") for each in (1, 2)]
+    log = write_metadata_log(nodes[1], replicas=(1, 2), isr=(1,)) / f"{0:020d}.log"
+    start = log.read_bytes()
+    unclean = change_of("orders", leader=2, isr=[2], leaderRecoveryState=1)
+    clean = change_of("orders", isr=[1, 2], leaderRecoveryState=0)
+    for each in nodes:
+        ModelReplica([*plain(5), *plain(2, first=15, epoch=1)], 21).write(each)
+        (each / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id_of('orders')}\n")
+
+    def written(*values: bytes) -> list[Diagnosis]:
+        changes = [batch(at, [value], key=None, leader_epoch=1) for at, value in enumerate(values, 2)]
+        log.write_bytes(start + b"".join(changes))
+        return diagnoses(*nodes)
+
+    assert written(change_of("orders", leader=2, isr=[2]), clean) == []
+    [found] = written(unclean, clean)
+    assert (found.code, found.severity, found.subject, found.evidence_offset) == (
+        "unclean-election", Severity.WARNING, "orders-0", 2)  # fmt: skip
+    assert "by an unclean election: node 1 had all committed records. What node 2 lacked is lost, from offset 15" in (
+        found.sentence
+    )
+    assert found.command == f"kafkalog metadata --history --topic orders {log.parent}"
+    away = change_of("orders", leader=-1, isr=[], lastKnownElr=[2])
+    assert written(away, unclean, clean) == []  # the last leader has returned
+    deleted = written(unclean, clean, removal_of("orders"))
+    assert "unclean-election" not in [each.code for each in deleted]
+    shutil.rmtree(nodes[0] / "orders-0")  # the old leader has not come back yet: what is lost is seen
+    ModelReplica([*plain(5), *plain(2, first=15, tag="x")], 21).write(nodes[0])
+    assert "unclean-election" not in [each.code for each in written(unclean, clean)]
 
 
 def test_replica_behind(tmp_path: Path) -> None:

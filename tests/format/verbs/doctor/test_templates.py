@@ -105,8 +105,21 @@ def test_what_a_broker_mends_is_no_diagnosis() -> None:
         finding("index-missing", Location(LOG, "orders", 0), f"the segment has no {name}")
         for name in (".index", ".timeindex")
     ]
-    assert of_findings(*both) == []
+    aborted = finding("transaction-index-mismatch", Location(LOG, "orders", 0, offset=9), "and no .txnindex")
+    wrong = finding("time-index-mismatch", Location(LOG.replace(".log", ".timeindex"), "orders", 0), "words")
+    assert of_findings(*both, aborted, wrong) == []
     assert of_findings(both[1]) == [("index-wrong", Severity.WARNING)]
+    assert of_findings(aborted) == of_findings(wrong) == [("index-wrong", Severity.ERROR)]
+
+
+def test_a_directory_that_lost_its_files_is_not_only_stray() -> None:
+    place = Location("/k/orders-0", "orders", 0)
+    empty = finding("replica-stray", place, "no topic id", judgement=Judgement(severity=Severity.WARNING))
+    missing = finding("replica-missing", place, "its log is missing", lost_offsets=(0, 9))
+    lost = finding("checkpoint-mismatch", place, "all of it is lost", lost_offsets=(0, 9))
+    assert of_findings(empty, missing, lost) == [("replica-missing", Severity.ERROR)]
+    assert of_findings(empty, lost) == [("directory-stray", Severity.WARNING)]  # the metadata has no such partition
+    assert of_findings(finding("replica-stray", place, "other id"), missing) == [("directory-stray", Severity.ERROR)]
 
 
 def test_what_was_not_read_is_said_to_be_not_known() -> None:

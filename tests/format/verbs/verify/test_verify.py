@@ -169,6 +169,27 @@ def test_a_transaction_index_is_held_against_the_markers(
     assert "transaction-index-mismatch" in codes(run(copy))
 
 
+def test_an_entry_of_an_index_without_a_log_shows_which_records_are_lost(node: Path) -> None:
+    partition = copy_of(node / "orders-0", node.parent / "alone" / "orders-0")  # no checkpoint shows it
+    index = partition / f"{1102:020}.index"
+    index.with_suffix(".log").unlink()
+
+    def lost() -> list[tuple[Severity, tuple[int, int] | None]]:
+        return [(each.severity, each.lost_offsets) for each in run(partition) if each.code == "index-orphan"]
+
+    assert lost()
+    assert set(lost()) == {(Severity.WARNING, None)}  # an index without entries shows nothing
+    index.write_bytes(struct.pack(">iiii", 40, 4096, 90, 8192) + bytes(80))
+    assert lost() == [(Severity.ERROR, (1102, 1192))]
+    index.write_bytes(struct.pack(">iiii", 90, 4096, 40, 8192))
+    assert set(lost()) == {(Severity.WARNING, None)}
+    (node / "orders-0" / index.name).write_bytes(struct.pack(">ii", 90, 4096))
+    (node / "orders-0" / index.name).with_suffix(".log").unlink()
+    found = run(node)  # the high watermark shows the same
+    assert [each.lost_offsets for each in found if each.code == "index-orphan"] == [None]
+    assert next(each.lost_offsets for each in found if each.code == "checkpoint-mismatch") == (1102, 1263)
+
+
 def test_a_finding_names_the_byte_range_and_the_offsets_lost(node: Path) -> None:
     log = node / f"{ORDERS}.log"
     length = 12 + int.from_bytes(log.read_bytes()[8:12], "big")
