@@ -129,7 +129,7 @@ class _Shown:
         self._kinds.append(result.kind)
         self._left_out.take(result)
         differs = result.kind != "identical"
-        self._unread_count += not differs and not result.is_complete
+        self._unread_count += not differs and not result.is_read
         if differs or any(each.damaged for each in result.replicas):
             self._odd.append(result)
         elif has_other_starts(result):

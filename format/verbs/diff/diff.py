@@ -114,9 +114,14 @@ class PartitionResult(msgspec.Struct, frozen=True):
         return self.assignment.missing(present)
 
     @property
+    def is_read(self) -> bool:
+        """Whether the replicas here were compared to their ends, and none of them is damaged."""
+        return self.is_complete and not any(each.damaged for each in self.replicas)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all replicas that there are were compared to their ends, and none of them is damaged."""
-        return self.missing_node_ids == () and self.is_complete and not any(each.damaged for each in self.replicas)
+        return self.missing_node_ids == () and self.is_read
 
     def row(self) -> Row:
         replicas, state = self.replicas, self.assignment.state
@@ -432,7 +437,7 @@ def _same_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     A follower moves its log start to that of its leader, and deletes the segments before it (ReplicaFetcherThread).
     """
     starts = [each.epochs.log_start_offset for each in result.replicas]
-    if not result.is_complete:
+    if not result.is_read:
         yield f"{listed(names)} are the same as far as they can be read"
         return
     if not has_other_starts(result):

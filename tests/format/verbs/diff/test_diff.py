@@ -354,3 +354,16 @@ def test_what_is_not_known_of_many_replicas_is_said_once_for_each_log_directory(
     notes = [each for each in left_out.not_checked() if each.endswith(reason)]
     assert notes == [f"which records of 3 partitions in {tmp_path / node} {reason}" for node in ("node-1", "node-2")]
     assert f"which records of {tmp_path}/node-1/orders-2 {reason}" in list(last.not_checked())
+
+
+def test_replicas_that_are_damaged_alike_are_the_same_only_as_far_as_they_can_be_read(tmp_path: Path) -> None:
+    for node, place in (("node-1", 70), ("node-2", 75)):
+        ModelReplica(plain(3)).write(tmp_path / node)
+        log = tmp_path / node / "orders-0" / f"{0:020d}.log"
+        content = bytearray(log.read_bytes())
+        content[place] ^= 0xFF
+        log.write_bytes(content)
+    found = diff([Target(tmp_path / "node-1"), Target(tmp_path / "node-2")])
+    (result,) = (each for each in found if isinstance(each, PartitionResult))
+    assert (result.kind, result.is_complete, result.is_read) == ("identical", True, False)
+    assert "are the same as far as they can be read · " in sentence(result)
