@@ -508,27 +508,27 @@ class Log:
 
         With ``rows="replica"`` there is a row for each replica.
         """
-        from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff
+        from format.verbs.diff.diff import LeftOut, PartitionResult, diff
         from format.verbs.diff.replica_log import Matching
 
         schema = _row_type(rows, DIVERGENCE, REPLICA)
         logs = [self, *(each if isinstance(each, Log) else Log(each) for each in others)]
 
         def pieces(taking: Rows) -> Iterator[Piece]:
-            missing = MissingReplicas()
+            left_out = LeftOut()
             items: Iterator[PartitionResult | Matching] = taking._take(diff([each._target() for each in logs]))
             for item in items:
                 if isinstance(item, Matching):
                     taking.not_checked += item.not_checked()
                     taking._is_whole &= bool(item.groups)
                     continue
-                missing.take(item)
+                left_out.take(item)
                 for _ in taking._take(item.findings):
                     pass
                 taking.not_checked += item.not_checked
                 taking._is_whole &= item.is_complete
                 yield [item.row()] if schema is DIVERGENCE else list(item.replica_rows())
-            taking.not_checked += missing.not_checked()
+            taking.not_checked += left_out.not_checked()
 
         return Rows(schema, pieces, f"comparing {', '.join(str(each.path) for each in logs)}")
 

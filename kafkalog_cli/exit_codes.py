@@ -210,7 +210,7 @@ class Summary(msgspec.Struct):
         names = sorted(set(places))
         named = ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
         others = " and outside of partitions" if len(places) < len(self.damaged) else ""
-        return f"{Condition.DAMAGE.words} in {counted(len(places), 'partitions')} ({named}){others}"
+        return f"{Condition.DAMAGE.words} in {counted(len(names), 'partitions')} ({named}){others}"
 
 
 _MOST_NAMED = 3

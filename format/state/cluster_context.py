@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from format import layout
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError, KafkaLogError, UnreadableFile
 from format.files import meta_properties, partition_metadata, quorum_state
 from format.files.side_file import decode_properties
 from format.findings import Finding, finding_of
@@ -265,7 +265,7 @@ class ClusterContext(msgspec.Struct):
     why_none: str = NO_METADATA
     properties: dict[str, str] = msgspec.field(default_factory=dict)
     findings: list[Finding] = msgspec.field(default_factory=list)
-    _unknown_topics: set[str] = msgspec.field(default_factory=set)
+    _unknown_topics: dict[str, bool] = msgspec.field(default_factory=dict)  # whether the cleanup.policy shows elsewhere
     _nodes: dict[Path, tuple[int | None, str | None, str | None]] = msgspec.field(default_factory=dict)
 
     @property
@@ -363,10 +363,8 @@ class ClusterContext(msgspec.Struct):
         if self.is_at_another_cluster(directory_around(partition.path)):
             image = None  # its topics of the same names are others
         is_described = image is not None and topic is not None and image.topic_id(topic) is not None
-        if topic is not None and topic != layout.CLUSTER_METADATA_TOPIC and not is_described:
-            self._unknown_topics.add(topic)
         cleaned = checkpoints.by_name.get(layout.CLEANER_OFFSET_CHECKPOINT, {})
-        return configs_of_topic(
+        found = configs_of_topic(
             partition.topic,
             self.node_id_of(partition),
             image,
@@ -374,15 +372,21 @@ class ClusterContext(msgspec.Struct):
             self.terms.options,
             is_cleaned=any(name == topic for name, _ in cleaned),
         )
+        if topic is not None and topic != layout.CLUSTER_METADATA_TOPIC and not is_described:
+            known = "cleanup.policy"
+            self._unknown_topics[topic] = known in found.options or known in found.concluded[1]
+        return found
 
-    def none_compacted(self) -> str:
-        """The sentence that no log here is compacted, as far as that is known."""
-        if not self._unknown_topics:
-            return "No log here is compacted."
+    def compacted_words(self, log_count: int) -> str:
+        """The sentence that besides this many logs none here is compacted, as far as that is known; empty if so."""
+        unknown = sum(not is_known for is_known in self._unknown_topics.values())
+        if not unknown:
+            return "" if log_count else "No log here is compacted."
         why = (
             "the configs of topics are not at hand (--metadata PATH)" if self.why_none == NO_METADATA else self.why_none
         )
-        return f"No log here is known to be compacted: {why}."
+        what = f"Whether {counted(unknown, 'other topic')} {'is' if unknown == 1 else 'are'} compacted is not known"
+        return f"{what if log_count else 'No log here is known to be compacted'}: {why}."
 
     @property
     def unknown_topic_count(self) -> int:
@@ -433,6 +437,9 @@ def read_context(targets: Sequence[Target], terms: ContextTerms, known: Metadata
             return context
         try:
             source, _ = metadata_source(places, terms.limits)
+        except UnreadableFile as error:
+            context.why_none = f"{finding_of(error).location.path} cannot be read"
+            return context
         except InputError:
             if ran_with_zookeeper(places, terms.limits):
                 context.why_none = IN_ZOOKEEPER

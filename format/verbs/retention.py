@@ -64,8 +64,8 @@ class SegmentTimes(msgspec.Struct, frozen=True):
 
 def read_segment_times(
     log: LogUnit, limits: Limits, *, by_headers: bool, with_offset: bool, keeps_indexes: bool = False
-) -> tuple[SegmentTimes, list[Finding]]:
-    """The times of a segment, and findings.
+) -> tuple[SegmentTimes | None, list[Finding]]:
+    """The times of a segment, None if its log cannot be opened, and findings.
 
     ``by_headers``: the time index is not complete, as of the last segment of a broker that runs or was killed.
     ``keeps_indexes``: a broker does not build the time index again. Where it has no entry, the file's time counts.
@@ -76,7 +76,7 @@ def read_segment_times(
         with FileSource(log.path) as source:
             modified_ms, size_bytes = source.mtime_ns // 1_000_000, source.size_bytes
     except KafkaLogError as error:
-        return SegmentTimes(-1, 0), [finding_of(error, log.location)]
+        return None, [finding_of(error, log.location)]
     if not size_bytes and by_headers:
         return SegmentTimes(-1, modified_ms), []
     largest: int | None = None
@@ -379,13 +379,15 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
     terms: RetentionTerms
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogRetention | Finding]:
-        """Findings about a log, and its retention."""
+        """Findings about a log, and its retention; no retention if one of its segments cannot be opened."""
         partition = log.partition
         times: list[SegmentTimes] = []
         facts: list[SegmentFacts] = []
         for segment in partition.segments:
             found, findings = self._times(log, segment)
             yield from findings
+            if found is None:
+                return
             size_bytes, next_base_offset = log_bytes(segment), partition.next_base_offset(segment)
             is_active = next_base_offset is None
             upper_offset = found.end_offset if is_active else next_base_offset
@@ -410,7 +412,7 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
             {"compact", "delete"} <= log.policies and _may_be_cleaned(unit, facts, self.terms.now_ms),
         )
 
-    def _times(self, unit: ConfiguredLog, segment: Segment) -> tuple[SegmentTimes, list[Finding]]:
+    def _times(self, unit: ConfiguredLog, segment: Segment) -> tuple[SegmentTimes | None, list[Finding]]:
         log = log_of_segment(unit.partition, segment)
         if log is None:
             return SegmentTimes(-1, 0), []

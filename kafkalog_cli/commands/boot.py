@@ -119,7 +119,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     it is not known what is lost.
     """
     from format.verbs.boot.boot import boot as booted
-    from format.verbs.boot.sentence import is_usual, otherwise, sentence
+    from format.verbs.boot.sentence import listed_steps, otherwise, sentence
 
     paths = [each.path for each in each_once([Target(pacing.session.path(path)) for path in starting.paths])]
     _check_log_dirs(paths)
@@ -130,11 +130,11 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
         result = booted(paths, terms, starting.node_id)
         run.conclude(printable(sentence(result, terms)))
         is_folded = run.is_readable and not terms.every_file
-        steps = [step for step in result.steps if not (is_folded and is_usual(step))]
+        steps, more = listed_steps(result) if is_folded else (result.steps, "")
         run.write(BOOT_STEP, (step.row() for step in steps))
         run.count(BOOT_STEP.type, len(result.steps) - len(steps))
         if is_folded:
-            run.conclude(otherwise(result))
+            run.conclude(more, otherwise(result))
         run.findings(result.findings)
         run.not_checked(*result.not_checked)
         if result.is_refused or result.loses or result.has_unserved:

@@ -103,7 +103,7 @@ class _Shown:
 
     def __init__(self, run: Run, *, shows_partitions: bool, shows_replicas: bool, only_diverged: bool) -> None:
         """``only_diverged``: no other difference fails the run."""
-        from format.verbs.diff.diff import MissingReplicas
+        from format.verbs.diff.diff import LeftOut
 
         self._run = run
         self._shows_partitions, self._only_diverged = shows_partitions, only_diverged
@@ -112,7 +112,7 @@ class _Shown:
         self._odd: list[PartitionResult] = []
         self._with_other_starts: list[PartitionResult] = []
         self._unread_count = 0  # of replicas that are the same as far as they can be read
-        self._missing = MissingReplicas()
+        self._left_out = LeftOut()
         self.total_bytes = 0
 
     def begin(self, matching: Matching) -> None:
@@ -127,9 +127,9 @@ class _Shown:
 
         run = self._run
         self._kinds.append(result.kind)
-        self._missing.take(result)
+        self._left_out.take(result)
         differs = result.kind != "identical"
-        self._unread_count += not differs and not result.is_complete
+        self._unread_count += not differs and not result.is_read
         if differs or any(each.damaged for each in result.replicas):
             self._odd.append(result)
         elif has_other_starts(result):
@@ -168,7 +168,7 @@ class _Shown:
             )
         elif run.is_readable:
             self._write_replicas()
-        run.not_checked(*self._missing.not_checked())
+        run.not_checked(*self._left_out.not_checked())
 
     def _write_replicas(self) -> None:
         from format.verbs.diff.diff import evidence

@@ -33,6 +33,12 @@ EXAMPLES = (
     ("kafkalog recompress old-0 --output new --codec zstd --magic 2", "v0 and v1 messages become v2 batches"),
 )
 
+_ESTIMATE_COLUMNS = ShownColumns(
+    ESTIMATE.names,
+    first_to_go=(
+        "compress_ms", "decompress_mb_per_s", "compress_mb_per_s", "level", "sampled_bytes", "saved_bytes",
+    ),
+)  # fmt: skip
 _DECISION_COLUMNS = ShownColumns(
     ("topic", "partition", "base_offset", "last_offset", "size_bytes", "codec", "decision", "reason"),
     first_to_go=("size_bytes", "last_offset"),
@@ -106,7 +112,8 @@ def recompress(recompressed: Recompressed, rewriting: Rewriting) -> None:
     paths, output, judging = recompressed.sources.paths, rewriting.output, rewriting.judging
     limits, interval_bytes = rewriting.guards.limits, rewriting.indexing.interval_bytes
     if recompressed.estimate:
-        with Run("recompress", output, judging, main_schema=ESTIMATE) as run:
+        columns = {ESTIMATE.type: _ESTIMATE_COLUMNS}
+        with Run("recompress", output, judging, main_schema=ESTIMATE, columns=columns) as run:
             _estimate(run, read_measured_sources(paths), recompressed, limits)
         return
     magic = None if recompressed.magic is None else int(recompressed.magic)

@@ -33,7 +33,7 @@ _COLUMNS = {
             "largest_timestamp_offset", "size_bytes", "largest_timestamp",
         ),
         first_to_go=("largest_timestamp", "size_bytes", "deletable_at"),
-        deciding=("largest_timestamp_offset", "deletable_by"),
+        deciding=("retained_by", "deletable_by"),
     ),
     "retention_total": ShownColumns(
         ("topic", "segment_count", "size_bytes", "deletable_bytes", "next_deletable_at", "retained"),

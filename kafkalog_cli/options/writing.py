@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from format.codecs import COMPRESSION_LEVELS
-from format.columns import WRITTEN_SEGMENT
+from format.columns import MERGED_RANGE, WRITTEN_SEGMENT
 from format.io.session import Session, is_remote, path_of
 from format.io.source import os_reason
 from format.layout import CODEC_NAMES, MANIFEST
@@ -22,16 +22,24 @@ from kafkalog_cli.options.parsers import SIZE, shown
 from kafkalog_cli.options.reading import check_path, existing_paths
 from kafkalog_cli.options.work import Guards, Work
 from kafkalog_cli.progress import Progress
+from kafkalog_cli.render.table import ShownColumns
 from kafkalog_cli.runner import Run, say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.rewriting.publication import Publication
 
 
-#: The columns of a table of written segments.
-_SEGMENT_COLUMNS = (
-    "path", "source_bytes", "size_bytes", "batch_count", "copied_count", "recompressed_count", "rebuilt_count",
-    "lost_bytes",
+#: The columns of tables of written segments, and of the ranges of a merge.
+_SEGMENT_COLUMNS = ShownColumns(
+    (
+        "path", "source_bytes", "size_bytes", "batch_count", "copied_count", "recompressed_count", "rebuilt_count",
+        "lost_bytes",
+    ),
+    deciding=("lost_bytes",),
+)  # fmt: skip
+_RANGE_COLUMNS = (
+    "topic", "partition", "first_offset", "last_offset", "record_count", "node_id", "path", "segment_base_offset",
+    "position", "size_bytes",
 )  # fmt: skip
 
 
@@ -118,9 +126,9 @@ class Rewriting(msgspec.Struct, frozen=True):
     guards: Guards = msgspec.field(default_factory=Guards)
     work: Work = msgspec.field(default_factory=Work)
 
-    def run(self, command: str, columns: Sequence[str] = _SEGMENT_COLUMNS) -> Run:
+    def run(self, command: str, columns: ShownColumns | Sequence[str] = _SEGMENT_COLUMNS) -> Run:
         """The run of a command whose rows are written segments; its summary is a result."""
-        shown = {WRITTEN_SEGMENT.type: columns}
+        shown = {WRITTEN_SEGMENT.type: columns, MERGED_RANGE.type: _RANGE_COLUMNS}
         return Run(command, self.output, self.judging, main_schema=WRITTEN_SEGMENT, columns=shown, shows_summary=True)
 
     @contextmanager

@@ -232,7 +232,7 @@ TABLES = (
     Shown("retention_total", "Retention", "Retention has nothing to judge.",
           ("topic", "partition_count", "segment_count", "size_bytes", "deletable_count", "deletable_bytes",
            "next_deletable_at", "retained")),
-    Shown("cleaner", "The cleaner", "No log here is compacted.",
+    Shown("cleaner", "The cleaner", "No log here is known to be compacted.",
           ("topic", "partition", "blocked_by", "dirty_ratio", "dirty_bytes", "clean_bytes", "cleaner_offset",
            "first_dirty_offset", "first_uncleanable_offset", "last_stable_offset", "config_source", "path")),
     Shown("topic", "Topics of the metadata", "",

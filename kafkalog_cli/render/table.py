@@ -61,13 +61,18 @@ _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
 #: A column of words is not narrower than this, nor than its longest word; words of data may break at these widths.
 _LEAST_WORDS_WIDTH = 12
-_MOST_UNBROKEN = {"bytes": 12, "headers": 12, "any": 24, "json": 24}
+_MOST_UNBROKEN = {"bytes": 12, "headers": 12, "any": 24, "json": 24, "string": 24}
 #: Words are folded to this width before names are cut.
 _FEW_WORDS_WIDTH = 16
 #: Sentences and paths in narrower columns are hard to read.
 _READABLE_WIDTH = 40
 #: Columns of names, which are cut in the middle, and the least that stays of a name.
-_NAMES = {"topic": 12, "group": 12, "transactional_id": 12, "cluster_id": 12, "path": 24}
+_NAMES = {
+    "topic": 12, "group": 12, "transactional_id": 12, "cluster_id": 12, "name": 12, "resource_name": 12, "subject": 12,
+    "path": 24,
+}  # fmt: skip
+#: Of a longer name no terminal shows all.
+_MOST_NAME = 1024
 _GAP = 2
 _COUNTS = ("_bytes", "_count", "lag")
 #: Columns of the place of a row, which are shown only if they are essential.
@@ -483,6 +488,8 @@ def _cell_maker(column: Column, *, is_whole: bool) -> Callable[[Any], str]:
     write = _plain_cell if column.type == "any" else CELL_WRITERS[column.type]
     if is_whole or column.type not in _FOLDED:
         return write
+    if column.name in _NAMES:
+        return lambda value: name if len(name := write(value)) <= _MOST_NAME else cut_in_middle(name, _MOST_NAME)
     return lambda value: _cut(write(value))
 
 

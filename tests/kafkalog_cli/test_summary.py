@@ -32,7 +32,7 @@ def test_summary_paragraph():
     ("places", "words"),
     [
         ([Location("/n/a-0/x.log", "a", 0), Location("/n/a-0", "a", 0)], " in 1 partition (a-0)"),
-        ([Location(f"/{node}/a-0/x.log", "a", 0) for node in "nm"], " in 2 partitions (a-0)"),
+        ([Location(f"/{node}/a-0/x.log", "a", 0) for node in "nm"], " in 1 partition (a-0)"),
         ([Location(f"/n/a-{at}/x", "a", at) for at in range(5)], " in 5 partitions (a-0, a-1, a-2, …)"),
         ([Location("/n/a-0/x", "a", 0), Location("/n/y")], " in 1 partition (a-0) and outside of partitions"),
         ([Location("/n/meta.properties")], ""),

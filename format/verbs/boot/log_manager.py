@@ -324,8 +324,8 @@ def _classify(found: FoundLog, state: LogsState) -> None:
     why = _why_stray(found, state.image, state.node_id)
     if why is not None:
         state.strays[found.name.key] = found
-        message = f"Log in {path} marked stray and renamed to"
         target = path.with_name(_stray_name(name))
+        message = f"Log in {path} marked stray and renamed to {target}"
         state.steps += steps
         step = found.step_with_ends(Action.RENAME, why, broker_message=message, new_path=target)
         is_deleted = state.image is not None and found.topic_id in state.image.removed_topics

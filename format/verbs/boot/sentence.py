@@ -10,6 +10,7 @@ from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 from format.wording import counted, first_of, listed
 
 _MOST_NAMED = 3
+_MOST_LISTED = 10
 
 
 def sentence(result: BootResult, terms: BootTerms) -> str:
@@ -57,6 +58,19 @@ def is_usual(step: Step) -> bool:
     if step.action is Action.TRUNCATE:  # of an election after which nothing was written, as most leaders have
         return step.path.name == layout.LEADER_EPOCH_CHECKPOINT
     return step.action in (Action.RECOVER, Action.REBUILD_INDEX, Action.REBUILD_SNAPSHOT)
+
+
+def listed_steps(result: BootResult) -> tuple[list[Step], str]:
+    """The steps that people read, without the usual ones and with the first of each action, and how many are left."""
+    left = Counter(step.action for step in result.steps if not is_usual(step))
+    steps: list[Step] = []
+    seen = Counter[Action]()
+    for step in result.steps:
+        if not is_usual(step) and seen[step.action] < _MOST_LISTED:
+            seen[step.action] += 1
+            steps.append(step)
+    more = [f"{count:,} more of {action.value}" for action, count in (left - seen).items()]
+    return steps, f"Not listed: {listed(more)} (--every-file lists them)." if more else ""
 
 
 def otherwise(result: BootResult) -> str:

@@ -373,8 +373,9 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
             log, self.terms.limits, by_headers=False, with_offset=False, keeps_indexes=keeps_indexes
         )
         found += findings
+        counted_ms = 0 if times is None else times.counted_ms
         return CleanerSegment(
-            segment.base_offset, log_bytes(segment), times.counted_ms, _first_timestamp(segment, self.terms.limits)
+            segment.base_offset, log_bytes(segment), counted_ms, _first_timestamp(segment, self.terms.limits)
         )
 
     def _cleaning_terms(
@@ -455,18 +456,20 @@ class Compaction(msgspec.Struct):
     def sentence(self) -> str:
         """How many logs the cleaner would clean now, and why not the others.
 
-        Before that, the logs in which damage stops the cleaner. Where no log here is compacted, it says so: "not
-        known to be" where the configs of topics are not at hand.
+        Before that, the logs in which damage stops the cleaner; after it, whether other logs here are compacted, where
+        that is not known. Where none is, it says so.
         """
+        others = self.context.compacted_words(self.logs)
         if not self.logs:
-            return self.context.none_compacted()
+            return others
         logs = counted(self.logs, "log")
         ready = f"The cleaner would clean none of {logs} now"
         if self.ready_count:
             freed = counted(self.freed_bytes, "byte")
             ready = f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {freed}"
         waits = self.waits()
-        return f"{self.stuck_words()}{ready}; not cleaned: {waits}." if waits else f"{ready}."
+        judged = f"{self.stuck_words()}{ready}; not cleaned: {waits}." if waits else f"{ready}."
+        return f"{judged} {others}".rstrip()
 
     def waits(self) -> str:
         """How many logs wait for what."""

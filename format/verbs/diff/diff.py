@@ -5,6 +5,7 @@ Each partition is a unit of the scan, compared by one process.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -71,7 +72,7 @@ class PartitionResult(msgspec.Struct, frozen=True):
     """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself.
 
     ``is_decided``: it is known for all differences whether records differ. ``assignment`` is what the metadata at hand
-    says of the partition.
+    says of the partition. ``unknown`` is what is not known of a replica: its path, and the words around it.
     """
 
     topic: str | None
@@ -83,6 +84,7 @@ class PartitionResult(msgspec.Struct, frozen=True):
     truncate_to: list[list[int | None]]
     findings: list[Finding] = msgspec.field(default_factory=list)
     not_checked: list[str] = msgspec.field(default_factory=list)
+    unknown: list[tuple[str, str, str]] = msgspec.field(default_factory=list)
     is_decided: bool = True
     is_complete: bool = True
     assignment: Assignment = msgspec.field(default_factory=Assignment)
@@ -112,9 +114,14 @@ class PartitionResult(msgspec.Struct, frozen=True):
         return self.assignment.missing(present)
 
     @property
+    def is_read(self) -> bool:
+        """Whether the replicas here were compared to their ends, and none of them is damaged."""
+        return self.is_complete and not any(each.damaged for each in self.replicas)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all replicas that there are were compared to their ends, and none of them is damaged."""
-        return self.missing_node_ids == () and self.is_complete and not any(each.damaged for each in self.replicas)
+        return self.missing_node_ids == () and self.is_read
 
     def row(self) -> Row:
         replicas, state = self.replicas, self.assignment.state
@@ -224,7 +231,8 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
     not_checked: list[str] = []
     for log in logs:
         findings += log.findings
-    epochs = [_epochs(log, findings, not_checked, limits) for log in logs]
+    unknown: list[tuple[str, str, str]] = []
+    epochs = [_epochs(log, findings, unknown, limits) for log in logs]
     latest = max((each.latest for each in epochs if each.latest is not None), default=None)
     assignment = group.assignment.at_epoch(latest)
     can_be_elected = [_can_be_elected(log, group, assignment) for log in logs]
@@ -282,6 +290,7 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
         truncate_to=truncate_to,
         findings=findings,
         not_checked=not_checked,
+        unknown=unknown,
         is_decided=is_decided,
         is_complete=is_decided and all(log.is_complete for log in logs),
         assignment=assignment,
@@ -335,15 +344,16 @@ def _order(
     )
 
 
-def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], limits: Limits) -> ReplicaEpochs:
+def _epochs(
+    log: ReplicaLog, findings: list[Finding], unknown: list[tuple[str, str, str]], limits: Limits
+) -> ReplicaEpochs:
     """The leader epochs of a replica; adds findings, and notes about unknown facts."""
     replica = log.replica
     noted: tuple[EpochEntry, ...] = ()
     path = replica.partition.leader_epoch_checkpoint
     if path is None:
-        not_checked.append(
-            f"the leader epochs of {replica.path} are those of its batches: no {layout.LEADER_EPOCH_CHECKPOINT}"
-        )
+        after = f"but for those of batches: no {layout.LEADER_EPOCH_CHECKPOINT}"
+        unknown.append((str(replica.path), "the leader epochs of", after))
     else:
         try:
             noted = leader_epoch_checkpoint.read(path, limits).entries
@@ -353,9 +363,7 @@ def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], li
         what, reason = str(replica.path), replica.offsets.unknown.get("high_watermark", "")
         if replica.partition.topic == layout.CLUSTER_METADATA_TOPIC:
             what, reason = layout.CLUSTER_METADATA_TOPIC, "its high watermark is not stored on disk"
-        words = f"which records of {what} were committed: {reason}"
-        if words not in not_checked:
-            not_checked.append(words)
+        unknown.append((what, "which records of", f"were committed: {reason}"))
     return replica_epochs(
         noted,
         log.epochs,
@@ -429,7 +437,7 @@ def _same_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     A follower moves its log start to that of its leader, and deletes the segments before it (ReplicaFetcherThread).
     """
     starts = [each.epochs.log_start_offset for each in result.replicas]
-    if not result.is_complete:
+    if not result.is_read:
         yield f"{listed(names)} are the same as far as they can be read"
         return
     if not has_other_starts(result):
@@ -496,26 +504,33 @@ def overview(results: Sequence[str], other_starts: int = 0, unread: int = 0) -> 
     return f"{partitions} compared: {count - same:,} with differences{rest}."
 
 
-class MissingReplicas(msgspec.Struct):
-    """The replicas that were not compared, counted over all results: by node, or by why they are not known."""
+class LeftOut(msgspec.Struct):
+    """What was not compared, counted over all results.
 
-    partitions: dict[int, int] = msgspec.field(default_factory=dict)
-    unknown: dict[str, int] = msgspec.field(default_factory=dict)
+    By node, the replicas that are not here, or why these are not known; what is not known of others by log directory.
+    """
+
+    partitions: Counter[int] = msgspec.field(default_factory=Counter)
+    unassigned: Counter[str] = msgspec.field(default_factory=Counter)
+    unknown: dict[tuple[str, str, str], list[str]] = msgspec.field(default_factory=dict)
 
     def take(self, result: PartitionResult) -> None:
         """Add the result of a partition."""
-        for node_id in result.missing_node_ids or ():
-            self.partitions[node_id] = self.partitions.get(node_id, 0) + 1
-        reason = result.assignment.unknown
-        if reason:
-            self.unknown[reason] = self.unknown.get(reason, 0) + 1
+        self.partitions.update(result.missing_node_ids or ())
+        if result.assignment.unknown:
+            self.unassigned[result.assignment.unknown] += 1
+        for path, before, after in dict.fromkeys(result.unknown):
+            self.unknown.setdefault((path.rpartition("/")[0], before, after), []).append(path)
 
     def not_checked(self) -> Iterator[str]:
         """What was not compared, in words."""
+        for (around, before, after), paths in self.unknown.items():
+            what = paths[0] if len(paths) == 1 else f"{len(paths):,} partitions in {around or '.'}"
+            yield f"{before} {what} {after}"
         for node_id, count in sorted(self.partitions.items()):
             which = "replica" if count == 1 else "replicas"
             yield f"the {which} of node {node_id} of {counted(count, 'partition')}"
-        for reason, count in self.unknown.items():
+        for reason, count in self.unassigned.items():
             yield f"whether {counted(count, 'partition')} had other replicas: {reason}"
 
 

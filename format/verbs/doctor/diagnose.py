@@ -380,7 +380,7 @@ def _waits_long(evidence: Evidence, each: LogCompaction) -> bool:
     if modified_ms(newest) - modified_ms(log.path) < _LONG_MS:
         return False
     times, _ = read_segment_times(log, evidence.limits, by_headers=False, with_offset=False)
-    return 0 <= times.largest_timestamp < listing.max_timestamp - _LONG_MS
+    return times is not None and 0 <= times.largest_timestamp < listing.max_timestamp - _LONG_MS
 
 
 def _boot_by_metadata(evidence: Evidence, path: str) -> str:

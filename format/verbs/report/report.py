@@ -29,7 +29,7 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import BootTerms, Step
 from format.verbs.bundle.verify_bundle import NOT_CHECKED, findings_now, findings_then, verified_counts
 from format.verbs.compaction.compaction import Compaction, CompactionTerms, KnownProducers, LogCompaction
-from format.verbs.diff.diff import MissingReplicas, PartitionResult, diff
+from format.verbs.diff.diff import LeftOut, PartitionResult, diff
 from format.verbs.doctor.diagnose import conclude
 from format.verbs.doctor.evidence import Evidence, held_by_future, rows_by_name
 from format.verbs.groups.answers import unread_words
@@ -139,7 +139,7 @@ class _Answers(msgspec.Struct):
             report.note(["differences between replicas: no partition has two replicas here"])
             return
         results: list[PartitionResult] = []
-        missing = MissingReplicas()
+        left_out = LeftOut()
         with self._answering("differences between replicas"):
             for item in diff(self.targets, context=self.context, limits=self.terms.limits, jobs=self.terms.jobs):
                 if isinstance(item, Finding):
@@ -147,7 +147,7 @@ class _Answers(msgspec.Struct):
                 if not isinstance(item, PartitionResult):
                     continue
                 results.append(item)
-                missing.take(item)
+                left_out.take(item)
                 report.note(item.not_checked)
                 report.is_incomplete |= not item.is_complete
                 if item.kind == "identical":
@@ -157,7 +157,7 @@ class _Answers(msgspec.Struct):
                 report.table(columns.DIVERGENCE).add(item.row())
                 report.table(columns.REPLICA).extend(item.replica_rows())
             self.evidence.differences = results
-            report.note(missing.not_checked())
+            report.note(left_out.not_checked())
 
     def transactions(self) -> None:
         """Add open transactions, the last aborted ones, and totals by partition."""

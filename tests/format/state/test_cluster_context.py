@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from format.errors import UnreadableFile
 from format.files import partition_metadata
-from format.node.log_dir import Checkpoints
-from format.node.partition import read_partition
+from format.location import Location
+from format.node.log_dir import Checkpoints, LogDir
+from format.node.partition import Partition, read_partition
 from format.node.target import Target
 from format.state.cluster_context import Assignment, ContextTerms, named_nodes, read_context
 from tests.building import batch, write_segment
@@ -63,6 +67,20 @@ def test_without_metadata_nothing_is_known(tmp_path: Path) -> None:
     found = assignment_at(node_with_orders(tmp_path / "node-2", 2))
     assert (found.state, found.leader, found.missing([1]), found.is_leader(2)) == (None, None, None, None)
     assert found.unknown == "there is no metadata log here (--metadata PATH)"
+
+
+def test_metadata_that_cannot_be_listed_is_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders = node_with_orders(tmp_path / "node-2", 2)
+    write_metadata_log(tmp_path / "node-2", leader=1)
+    metadata, read = tmp_path / "node-2" / "__cluster_metadata-0", LogDir.partition
+
+    def refuse(self: LogDir, path: Path, **options: bool) -> Partition:
+        if path == metadata:
+            raise UnreadableFile("cannot list: Permission denied", Location(str(path)))
+        return read(self, path, **options)
+
+    monkeypatch.setattr(LogDir, "partition", refuse)
+    assert assignment_at(orders).unknown == f"{metadata} cannot be read"
 
 
 def test_metadata_that_is_in_zookeeper_is_not_asked_for(data_dir: Path) -> None:

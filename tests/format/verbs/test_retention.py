@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from format.node.target import Target
+from format.state.cluster_context import ContextTerms, read_context
 from format.timestamps import FUTURE_MARGIN_MS
-from format.verbs.retention import LogFacts, SegmentFacts, Verdict, judge, until_words
+from format.verbs.retention import LogFacts, Retention, RetentionTerms, SegmentFacts, Verdict, judge, until_words
+from tests.building import batch, forbid_reading, write_segment
 
 NOW = 1_000_000
 
@@ -110,3 +117,14 @@ def test_a_time_that_no_clock_reaches_is_never() -> None:
 def test_a_time_past_the_calendar_in_words() -> None:
     assert until_words(253_502_304_400_000, "retention.ms=topic") == "until after the year 9999"
     assert until_words(253_402_300_799_999, "retention.ms=topic") == "until 9999-12-31T23:59:59.999Z"
+
+
+def test_a_log_that_cannot_be_opened_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its times are not known: a broker need not delete it."""
+    for number in (0, 1):
+        write_segment(tmp_path / f"orders-{number}", 0, [batch(0, timestamp=NOW)])
+    forbid_reading(tmp_path / "orders-1" / f"{0:020d}.log", monkeypatch)
+    judged = Retention(read_context([Target(tmp_path)], ContextTerms()), RetentionTerms(NOW))
+    rows = list(judged.of_target(Target(tmp_path)))
+    assert [getattr(each, "code", "row") for each in rows] == ["row", "file-unreadable"]
+    assert "the next check deletes nothing; 1 segment stays" in judged.sentence()

@@ -141,6 +141,8 @@ def test_without_a_metadata_log_other_evidence_shows_what_is_compacted(
     sources = {row["topic"]: row["config_source"].partition(",")[0] for row in rows}
     assert sources["users"] == "cleanup.policy=cleaner_checkpoint"
     assert sources["__consumer_offsets"] == "cleanup.policy=internal_topic"
+    said = kafkalog(node).check(0).stderr
+    assert "Whether 11 other topics are compacted is not known: the configs of topics are not at hand" in said
     alone = kafkalog(node / "orders-0").check(0).stderr
     assert "No log here is known to be compacted: the configs of topics are not at hand" in alone
 

@@ -11,8 +11,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from format.columns import DISK_USAGE, PROPERTY, RECORD, Column, RowSchema
+from format.columns import (
+    CLEANER,
+    CONFIG,
+    DISK_USAGE,
+    ESTIMATE,
+    GROUP_OFFSET,
+    MERGED_RANGE,
+    PROPERTY,
+    RECORD,
+    RETENTION_TOTAL,
+    SEGMENT_RETENTION,
+    TRANSACTION,
+    WRITTEN_SEGMENT,
+    Column,
+    RowSchema,
+)
+from kafkalog_cli.commands import compaction, groups, metadata, retention, txns
+from kafkalog_cli.commands.ls import _usage_columns
+from kafkalog_cli.commands.recompress import _ESTIMATE_COLUMNS
 from kafkalog_cli.exit_codes import Summary
+from kafkalog_cli.options.writing import _RANGE_COLUMNS, _SEGMENT_COLUMNS
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.table import (
     ShownColumns,
@@ -118,6 +137,35 @@ def test_names_are_cut_in_the_middle_before_columns_go(monkeypatch):
     assert row.startswith("a-topic-with-a-long-name-0  ")
 
 
+_LONG = {name: name[0] * 217 for name in ("topic", "group", "name", "resource_name", "transactional_id", "path")}
+_OF_TYPE = {"int": 123456, "timestamp": 1714564800000, "bool": True, "any": {"active": 1234}, "json": [1, 2]}
+
+
+@pytest.mark.parametrize(
+    ("schema", "columns", "answers"),
+    [
+        (DISK_USAGE, _usage_columns(False), ("name", "allocated_bytes")),
+        (SEGMENT_RETENTION, retention._COLUMNS, ("topic", "retained_by")),
+        (RETENTION_TOTAL, retention._COLUMNS, ("topic", "retained")),
+        (ESTIMATE, {"estimate": _ESTIMATE_COLUMNS}, ("topic", "codec", "saved_percent")),
+        (WRITTEN_SEGMENT, {"written_segment": _SEGMENT_COLUMNS}, ("path", "size_bytes", "lost_bytes")),
+        (MERGED_RANGE, {"merged_range": _RANGE_COLUMNS}, ("topic", "first_offset", "last_offset", "node_id")),
+        (CLEANER, compaction._COLUMNS, ("topic", "blocked_by")),
+        (GROUP_OFFSET, groups._COLUMNS, ("group", "topic", "lag")),
+        (TRANSACTION, txns._COLUMNS, ("topic", "transactional_id", "is_hanging")),
+        (CONFIG, metadata._COLUMNS, ("resource_name", "name", "value")),
+    ],
+    ids=lambda value: value.type if isinstance(value, RowSchema) else "",
+)
+def test_long_names_leave_80_columns_room_for_the_answer(schema, columns, answers, monkeypatch):
+    row = tuple(_LONG.get(column.name, _OF_TYPE.get(column.type, "word")) for column in schema.columns)
+    shown = columns if isinstance(columns, ShownColumns) else columns[schema.type]
+    head, first = drawn(80, schema, shown, [row], monkeypatch)[:2]
+    assert set(answers) <= set(head.split())
+    assert "…" in first
+    assert max(map(len, (head, first))) <= 80
+
+
 NOTED = RowSchema("noted", (*MATCH.columns[:5], Column("notes", "string", ""), Column("gap_count", "int", "")))
 NOTES = ShownColumns(
     ("topic", "partition", "offset", "timestamp", "notes"), ("timestamp",), deciding=("notes", "gap_count")
@@ -199,6 +247,12 @@ def test_words_and_numbers_never_break(monkeypatch):
             *notes.split(), "/data/", "orders-0/", "/data/orders-0/", "00000000000000000000.log",
             "orders-0/00000000000000000000.log", "clean,", "swap",
         }  # fmt: skip
+
+
+def test_a_long_word_breaks_before_a_column_goes(monkeypatch):
+    shown = drawn(60, PROPERTY, PROPERTY.names, [("server.properties", "log.dirs", "v" * 90)], monkeypatch)
+    assert shown[0].split() == ["path", "name", "value"]
+    assert sum(line.count("v") for line in shown[1:]) == 91
 
 
 def test_names_are_cut_to_a_width():

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from format.verbs.boot.sentence import is_usual, otherwise, sentence
+from format.verbs.boot.sentence import is_usual, listed_steps, otherwise, sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 
 
@@ -70,6 +70,15 @@ def test_usual_steps_are_counted() -> None:
     assert otherwise(BootResult(steps=[*steps, stray])) == f"Otherwise {words}"
     assert otherwise(BootResult(steps=[stray])) == ""
     assert sentence(BootResult(steps=steps), BootTerms()) == "A 4.4 broker would start."
+
+
+def test_of_each_action_people_read_the_first_steps() -> None:
+    strays = [Step(Action.RENAME, Path(f"/logs/orders-{number}")) for number in range(1234)]
+    cut = Step(Action.TRUNCATE, LOG, "orders", 0, bytes=1)
+    steps, more = listed_steps(BootResult(steps=[*strays, cut, Step(Action.RECOVER, LOG, "orders", 0)]))
+    assert steps == [*strays[:10], cut]
+    assert more == "Not listed: 1,224 more of rename (--every-file lists them)."
+    assert listed_steps(BootResult(steps=strays[:10])) == (strays[:10], "")
 
 
 def test_one_byte_is_truncated() -> None:

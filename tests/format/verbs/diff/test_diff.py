@@ -18,7 +18,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS
 from format.node.target import Target
 from format.scan import read_log
-from format.verbs.diff.diff import PartitionResult, diff, evidence, sentence
+from format.verbs.diff.diff import LeftOut, PartitionResult, diff, evidence, sentence
 from format.verbs.diff.replica_log import Matching, matched
 from tests.building import batch, forbid_reading, write_segment
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
@@ -338,3 +338,32 @@ def test_several_processes_say_the_same(tmp_path: Path, monkeypatch: pytest.Monk
 
     assert len(rows(1)) == 5
     assert rows(1) == rows(3)
+
+
+def test_what_is_not_known_of_many_replicas_is_said_once_for_each_log_directory(tmp_path: Path) -> None:
+    for node, names in (("node-1", 3), ("node-2", 3)):
+        for number in range(names):
+            ModelReplica(plain(3)).write(tmp_path / node, f"orders-{number}")
+    left_out = LeftOut()
+    for each in diff([Target(tmp_path / "node-1"), Target(tmp_path / "node-2")]):
+        if isinstance(each, PartitionResult):
+            left_out.take(each)
+            last = LeftOut()
+            last.take(each)
+    reason = "were committed: the partition is not in replication-offset-checkpoint"
+    notes = [each for each in left_out.not_checked() if each.endswith(reason)]
+    assert notes == [f"which records of 3 partitions in {tmp_path / node} {reason}" for node in ("node-1", "node-2")]
+    assert f"which records of {tmp_path}/node-1/orders-2 {reason}" in list(last.not_checked())
+
+
+def test_replicas_that_are_damaged_alike_are_the_same_only_as_far_as_they_can_be_read(tmp_path: Path) -> None:
+    for node, place in (("node-1", 70), ("node-2", 75)):
+        ModelReplica(plain(3)).write(tmp_path / node)
+        log = tmp_path / node / "orders-0" / f"{0:020d}.log"
+        content = bytearray(log.read_bytes())
+        content[place] ^= 0xFF
+        log.write_bytes(content)
+    found = diff([Target(tmp_path / "node-1"), Target(tmp_path / "node-2")])
+    (result,) = (each for each in found if isinstance(each, PartitionResult))
+    assert (result.kind, result.is_complete, result.is_read) == ("identical", True, False)
+    assert "are the same as far as they can be read · " in sentence(result)
