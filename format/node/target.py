@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from itertools import accumulate
 from pathlib import Path
 
 from format import layout
@@ -434,29 +435,36 @@ def targets_at(
 
 def each_once(targets: Sequence[Target]) -> list[Target]:
     """The targets without those that are given twice, or that are read with another one in which they are."""
-    found: dict[str, Target] = {}
+    found: dict[str, Target] = {}  # by the real path
     for each in targets:
         found.setdefault(os.path.realpath(each.path) if is_on_disk(each.path) else str(each.path), each)
-    return [
-        each
-        for place, each in found.items()
-        if not any(place.startswith(f"{around}/") and _reads(other, around, each, place)
-                   for around, other in found.items())
-    ]  # fmt: skip
 
+    @cache
+    def directories_read(at: str) -> frozenset[str]:
+        target = found[at]
+        paths = (path for log_dir in target.log_dirs for path in (log_dir.path, *log_dir.partitions))
+        return frozenset(at + str(path)[len(str(target.path)) :] for path in paths) or frozenset((at,))
 
-def _reads(target: Target, at: str, other: Target, place: str) -> bool:
-    """Whether what is read of a target, whose real path is ``at``, includes another one, that at ``place``."""
-    try:
-        if other.kind not in (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG):
+    @cache
+    def logs_read(directory: Path) -> frozenset[str]:
+        return frozenset(each.log.name for each in read_partition(directory).segments if each.log is not None)
+
+    def is_read_with_another(at: str, target: Target) -> bool:
+        directory, _, name = at.rpartition("/")
+        around = [each for each in accumulate(directory.split("/"), "{}/{}".format) if each in found]
+        try:
+            if not around or target.kind not in (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG):
+                return False
+            wanted = directories_read(at)
+            if target.kind is Kind.LOG:
+                wanted = frozenset((directory,))
+                if name not in logs_read(Path(directory) if is_on_disk(target.path) else target.path.parent):
+                    return False
+            return any(wanted <= directories_read(each) for each in around)
+        except KafkaLogError:
             return False
-        wanted = {f"{place}{str(each.path)[len(str(other.path)) :]}" for each in other.log_dirs} or {place}
-        paths = {path for log_dir in target.log_dirs for path in (log_dir.path, *log_dir.partitions)}
-        if other.kind is Kind.LOG:
-            paths = {each.log for partition in target.partitions() for each in partition.segments if each.log}
-    except KafkaLogError:
-        return False
-    return wanted <= {f"{at}{str(each)[len(str(target.path)) :]}" for each in paths}
+
+    return [target for at, target in found.items() if not is_read_with_another(at, target)]
 
 
 def _names_here(path: Path) -> set[str] | None:

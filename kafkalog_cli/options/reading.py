@@ -85,11 +85,12 @@ def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | 
 
     For a command that reads bundles, a bundle is replaced by the paths that were bundled.
     """
-    for path in filter(None, paths or ()):
-        meant = [each for each in (os.path.join(other, path) for other in paths or ()) if os.path.lexists(each)]
-        if meant and not os.path.lexists(path):
+    absent = next((each for each in paths or () if each and not is_remote(each) and not os.path.lexists(each)), None)
+    if absent is not None:
+        meant = [each for each in (os.path.join(other, absent) for other in paths or ()) if os.path.lexists(each)]
+        if meant:
             words = "there is no such file or directory. Did you mean"
-            raise typer.BadParameter(printable(f"{path}: {words} {' or '.join(meant)}?"))
+            raise typer.BadParameter(printable(f"{absent}: {words} {' or '.join(meant)}?"))
     return paths and [each for path in paths for each in _paths_at(context, path)]
 
 
