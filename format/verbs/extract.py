@@ -28,7 +28,7 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, location_of_file, parse_partition_dir, read_partition
-from format.node.target import Target, require_one_cluster
+from format.node.target import Target, each_once, require_one_cluster, targets_at
 from format.rewriting.publication import FileEntry, NewFile, Publication, is_as_written
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
@@ -439,22 +439,21 @@ class _TaskFiles:
 def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:
     """The partitions and logs at these paths, in order; left out and unread ones are noted in ``terms``.
 
-    Raises InputError for a path without records, for paths of two clusters, and if records would be extracted twice: a
-    partition from two directories, or a file together with the directory that contains it.
+    Raises InputError for a path without records, for paths of two clusters, and if a partition would come from two
+    directories.
     """
     found: list[ExtractSource] = []
-    targets = [Target(path) for path in paths]
+    targets = each_once(targets_at(paths))
     require_one_cluster(targets)
-    for path, target in zip(paths, targets, strict=True):
-        kind = target.kind
+    for target in targets:
+        path, kind = target.path, target.kind
         if kind is Kind.LOG_DIR:
             terms.unread += target.link_findings()
             for log_dir in target.log_dirs:
                 terms.unread += log_dir.unread_findings()
                 found += _sources_in(log_dir, terms)
         elif kind is Kind.PARTITION:
-            partition = read_partition(path)
-            found.append(ExtractSource((partition.topic, partition.number), path, kind))
+            found.append(ExtractSource((target.partition.topic, target.partition.number), path, kind))
         elif kind is Kind.LOG:
             location = location_of_file(path)
             found.append(ExtractSource((location.topic, location.partition), path, kind))
@@ -463,7 +462,7 @@ def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSou
                 "holds no records to extract: give log directories, partitions or .log files", Location(str(path))
             )
     found = _by_broker(found)
-    _check_for_doubles(found)
+    _require_one_directory_each(found)
     return found
 
 
@@ -488,9 +487,8 @@ def _by_broker(sources: list[ExtractSource]) -> list[ExtractSource]:
     return sources
 
 
-def _check_for_doubles(sources: list[ExtractSource]) -> None:
+def _require_one_directory_each(sources: list[ExtractSource]) -> None:
     directories: dict[str, str] = {}
-    seen: set[str] = set()
     for source in sources:
         real = str(source.path) if is_remote(source.path) else os.path.realpath(source.path)
         directory = os.path.dirname(real) if source.kind is Kind.LOG else real
@@ -499,11 +497,6 @@ def _check_for_doubles(sources: list[ExtractSource]) -> None:
             topic, partition = source.key
             name = "files outside partition directories" if topic is None else f"{topic}-{partition}"
             raise InputError(f"{name} would come from two directories, here and {other}", Location(str(source.path)))
-        if real in seen or (source.kind is Kind.LOG and directory in seen):
-            raise InputError("the log is given twice", Location(str(source.path)))
-        if source.kind is Kind.PARTITION and any(os.path.dirname(each) == real for each in seen):
-            raise InputError("the directory is given, and also a file in it", Location(str(source.path)))
-        seen.add(real)
 
 
 def extract(

@@ -29,7 +29,7 @@ from format.log.batch_header import read_header
 from format.log.batch_table import BatchTable
 from format.log.longest_chain import chosen_chain
 from format.log.walker import BatchWalk
-from format.node.log_dir import Checkpoints, Kind, directory_around, read_log_dir
+from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, Segment, location_of_directory
 from format.node.partition_surroundings import denied_log, unread_findings
@@ -232,11 +232,8 @@ def replicas_at(targets: Iterable[Target], limits: Limits, findings: list[Findin
     """The replicas at and below the targets; adds findings about directories and logs that cannot be read."""
     for target in targets:
         if target.kind is Kind.PARTITION:
-            try:
-                log_dir = read_log_dir(directory_around(target.path))
-                ids = meta_properties.ids_in(log_dir.meta_properties, limits)[:2]
-            except KafkaLogError:
-                ids = None, None  # a partition directory that was copied without its log directory
+            file = directory_around(target.path) / layout.META_PROPERTIES  # not beside a partition that was copied
+            ids = meta_properties.ids_in(file, limits)[:2]
             yield from _replica(target.partition, target.checkpoints_around(limits), ids, limits, findings)
             continue
         findings.extend(target.link_findings())
