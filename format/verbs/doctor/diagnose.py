@@ -289,7 +289,7 @@ def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], cod
         return words, remedy.merge
     if remedy is not None and remedy.intact:
         return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
-    if code == "segments-lost":
+    if code == "segments-lost" or not evidence.has_segments(place):
         return words, command("verify", place)  # nothing of it is left in this log
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
 

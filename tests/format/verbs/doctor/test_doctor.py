@@ -76,6 +76,9 @@ def test_records_lost(tmp_path: Path, deep: bool) -> None:
     assert "high watermark is 30" in found.sentence
     assert found.command is not None
     assert found.command.startswith("kafkalog salvage ")
+    emptied = node(tmp_path / "emptied", {"orders-0": {}}, marks={"orders-0": 30}, is_clean=True)
+    [found] = [each for each in diagnoses(emptied, deep=deep) if each.code == "records-lost"]
+    assert found.command == f"kafkalog verify {emptied}/orders-0"  # nothing is left to salvage
     killed = node(tmp_path / "killed", {"orders-0": SOUND}, marks={"orders-0": 30})
     [found] = diagnoses(killed, deep=deep)
     assert (found.code, found.severity) == ("records-lost", Severity.WARNING)
