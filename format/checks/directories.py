@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -189,8 +189,13 @@ def _problems(
             yield finding_of(error, location)
 
 
-def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limits) -> Iterator[Finding]:
-    """Findings for the directory's own files; the checkpoints have already been read."""
+def check_log_dir_files(
+    log_dir: LogDir, checkpoints: Checkpoints, limits: Limits, elsewhere: Collection[tuple[str, int]] = ()
+) -> Iterator[Finding]:
+    """Findings for the directory's own files; the checkpoints have already been read.
+
+    ``elsewhere`` are the partitions in other log directories of the node.
+    """
     for file, read in ((log_dir.meta_properties, meta_properties.read), (log_dir.clean_shutdown, clean_shutdown.read)):
         yield from _problems(file, Location(str(file)), read, limits)
     if log_dir.clean_shutdown is None and log_dir.meta_properties is not None and log_dir.is_marked_at_shutdown:
@@ -199,7 +204,7 @@ def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limit
         yield interrupted_finding(path, Location(str(path)))
     for path in log_dir.unexpected:
         yield unexpected_finding(path, Location(str(path)))
-    yield from _stale_entries(log_dir, checkpoints)
+    yield from _stale_entries(log_dir, checkpoints, limits, elsewhere)
 
 
 def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
@@ -223,16 +228,35 @@ def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
     )
 
 
-def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Finding]:
+def _stale_entries(
+    log_dir: LogDir, checkpoints: Checkpoints, limits: Limits, elsewhere: Collection[tuple[str, int]]
+) -> Iterator[Finding]:
+    """Findings for entries of checkpoints without a partition.
+
+    A broker that stops writes the high watermarks of its replicas: one that is gone was removed since. With a metadata
+    log, boot says what is missing.
+    """
     present = log_dir.topic_partitions
+    is_exact = checkpoints.is_clean_shutdown and meta_properties.is_of_zookeeper([log_dir.path], limits)
     for name, path in sorted(log_dir.checkpoint_paths.items()):
         for (topic, partition), offset in checkpoints.by_name.get(name, {}).items():
-            if (topic, partition) not in present:
-                yield finding(
-                    "checkpoint-stale-entry",
-                    Location(str(path), topic, partition, offset=offset),
-                    f"{topic}-{partition} is not in this directory",
+            if (topic, partition) in present:
+                continue
+            words = f"{topic}-{partition} is not in this directory"
+            is_removed = is_exact and name == layout.REPLICATION_OFFSET_CHECKPOINT and offset > 0
+            if is_removed and (topic, partition) not in elsewhere:
+                words = (
+                    f"the log directory had the partition when its broker stopped, with a high watermark of {offset}, "
                 )
+                words += (
+                    "and has it no more: a broker makes an empty log if the partition is still assigned to it, and "
+                )
+                words += "followers cut theirs to it if it leads"
+                place = Location(str(log_dir.path / f"{topic}-{partition}"), topic, partition)
+                yield finding("replica-missing", place, words, judgement=Judgement(certainty=Certainty.LIKELY))
+            else:
+                place = Location(str(path), topic, partition, offset=offset)
+                yield finding("checkpoint-stale-entry", place, words)
 
 
 def check_partition_checkpoints(

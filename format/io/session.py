@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from itertools import chain, islice
@@ -40,6 +40,8 @@ PathLike = str | os.PathLike[str]
 
 class Tier(Protocol):
     """The remote segments of tiered logs; see ``format.state.tiered_logs``."""
+
+    lost: Mapping[Any, Sequence[tuple[int, int]]]
 
     def joined(self, key: Any, local: list[Any]) -> list[Any]: ...
 

@@ -34,9 +34,10 @@ from format.state.metadata_log import MetadataRecords
 
 
 class RemoteTier(msgspec.Struct):
-    """The remote segments of each partition, by base offset and without overlaps."""
+    """The remote segments of each partition, by base offset and without overlaps; ``lost`` have no objects."""
 
     segments: Mapping[TopicPartition, Sequence[Segment]] = msgspec.field(default_factory=dict)
+    lost: Mapping[TopicPartition, Sequence[tuple[int, int]]] = msgspec.field(default_factory=dict)
 
     def joined(self, key: TopicPartition | None, local: list[Segment]) -> list[Segment]:
         """The segments of a partition as one log: remote segments before the first local one, then the local ones."""
@@ -250,6 +251,7 @@ def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> Tier
     if not known.by_id:
         found.not_checked.append(f"the states of remote segments: no record of {TOPIC} was found")
     segments: dict[Key, Sequence[Segment]] = {}
+    lost: dict[Key, Sequence[tuple[int, int]]] = {}
     for key, partition in partitions.items():
         topic_id = topic_id_in(partition.metadata, limits)
         there = [each for each in objects.values() if (each.topic, each.partition) == key]
@@ -257,14 +259,16 @@ def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> Tier
         named = [each for each in known.by_id.values() if (each.topic, each.partition) == key]
         named = [each for each in named if topic_id in (None, each.topic_id)]
         if known.by_id:
-            found.findings += _missing(partition, named, objects)
+            missing = list(_missing(partition, named, objects))
+            lost[key] = [each.lost_offsets for each in missing if each.lost_offsets is not None]
+            found.findings += missing
             found.findings += _orphans(there, named)
             copied = {each.segment_id for each in named if each.state == COPIED}
             there = [each for each in there if each.segment_id in copied]
         first_local = partition.segments[0].base_offset if partition.segments else None
         lineage = _lineage(partition, named, limits)
         segments[key] = list(_without_overlaps(there, named, first_local, lineage))
-    found.tier = RemoteTier(segments)
+    found.tier = RemoteTier(segments, lost)
     return found
 
 

@@ -131,7 +131,7 @@ def scrub(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
 
 
 def _scrub(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
-    from format.node.target import targets_at
+    from format.node.target import each_once, targets_at
     from format.verbs.scrub.state import writing_state
     from kafkalog_cli.following import stopped_by_signals
 
@@ -147,7 +147,7 @@ def _scrub(scrubbed: Scrubbed, output: RowOutput, judging: Judging) -> None:
         is_first = True
         while True:
             passed = _Passing(run, scrubbed, state, stopping, is_first=is_first)
-            passed.work(targets_at([session.path(each) for each in paths]))
+            passed.work(each_once(targets_at([session.path(each) for each in paths])))
             is_first = False
             if scrubbed.once or stopping.is_asked():
                 break

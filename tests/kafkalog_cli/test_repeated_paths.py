@@ -47,6 +47,11 @@ def test_it_is_read_once(node: Path, tmp_path: Path, run_kafkalog_many: RunMany)
         assert (all_.code, all_.stdout) == (alone.code, alone.stdout), all_.arguments
 
 
+def test_scrub_reads_it_once(node: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    (run,) = run_kafkalog_many([("scrub", "--once", "--state", tmp_path / "state", node, node / NAME)])
+    assert run.check(0).stdout.startswith("4 segments verified")
+
+
 def test_directories_that_the_other_path_does_not_read_stay(
     node: Path, tmp_path: Path, run_kafkalog_many: RunMany
 ) -> None:

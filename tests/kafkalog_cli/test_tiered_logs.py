@@ -154,6 +154,9 @@ def test_objects_that_are_gone(program: Program, tiered: Path) -> None:
     assert code == 1
     offsets = [row["offset"] for row in rows if row["type"] == "record"]
     assert offsets == [*range(150), *range(300, 900)]
+    words = ("find", "--offset", "200", tiered / "node-1" / "orders-0", "--remote", tiered / "remote")
+    _, rows, _ = program(*words)
+    assert [row["visibility"] for row in rows if row["type"] == "match"] == ["damaged"]  # and not compacted
 
 
 def test_objects_that_are_gone_and_lie_on_the_disk(program: Program, tiered: Path) -> None:

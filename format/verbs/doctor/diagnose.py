@@ -12,7 +12,7 @@ import msgspec
 from format import layout
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity
-from format.io.session import path_of
+from format.io.session import is_there, path_of
 from format.offset_ranges import merged, without
 from format.scan.selected_logs import log_of_segment
 from format.state.cluster_image import DELETED
@@ -229,6 +229,8 @@ def _of_alike(evidence: Evidence, code: str, place: str, alike: Sequence[Finding
         follow = command("boot", *(str(each.path) for each in evidence.targets))
     elif twins:
         follow, many = command("diff", place, *twins), command("diff", *map(evidence.log_dir_of, (place, *twins)))
+    elif code == "replica-missing" and evidence.context.image is None and not is_there(path_of(place)):
+        follow = many  # of what ZooKeeper assigns, boot knows nothing
     elif code in ("start-refused", "not-served", "directory-stray", "replica-missing", "tail-torn"):
         follow = many = command("boot", *evidence.log_dirs_of_node(place))
     elif where.topic is not None and any(each.code == "sequence-duplicate" for each in alike):
@@ -287,7 +289,7 @@ def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], cod
         return words, remedy.merge
     if remedy is not None and remedy.intact:
         return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
-    if code == "segments-lost":
+    if code == "segments-lost" or not evidence.has_segments(place):
         return words, command("verify", place)  # nothing of it is left in this log
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
 

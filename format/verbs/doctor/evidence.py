@@ -255,6 +255,11 @@ class Evidence(msgspec.Struct, dict=True):
         own = self._by_path.get(path)
         return None if own is None else own.log_end_offset
 
+    def has_segments(self, path: str) -> bool:
+        """Whether the replica at a path has a segment, as far as known."""
+        own = self._by_path.get(path)
+        return own is None or own.segment_count != 0
+
     @cached_property
     def _by_path(self) -> dict[str, PartitionListing]:
         return {each.path: each for each in self.partitions}

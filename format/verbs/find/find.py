@@ -21,7 +21,7 @@ from format import layout
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding, finding
 from format.io.live_broker import is_broker_running, settled
-from format.io.session import is_on_disk
+from format.io.session import is_on_disk, session_of
 from format.layout import NO_TIMESTAMP
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -244,7 +244,7 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             # at an address, each look into a segment takes a while
             earlier = segments[:number] if is_on_disk(self.partition.path) else segments[max(number - 1, 0) : number]
             misplaced = (self._misplaced(each, offset) for each in reversed(earlier))
-            found = replace(found, lost=next(filter(None, misplaced), None))
+            found = replace(found, lost=next(filter(None, misplaced), None) or self._lost_with_its_segment(offset))
         if match is None or match.location.offset != offset:
             reason, absent_as = found.why_absent(offset)
             unread = [each.is_incomplete for each in self.lookup.findings]
@@ -256,6 +256,19 @@ class _SearchedLog(msgspec.Struct, frozen=True):
             self.lookup.answer = replace(match, visibility=Visibility.BELOW_LOG_START)
         else:
             self.lookup.match = match
+
+    def _lost_with_its_segment(self, offset: int) -> str | None:
+        """That the segment of an offset is missing, which its index or the metadata of remote storage shows."""
+        known = {each.base_offset for each in self.segments} | set(self.partition.unread_logs)
+        orphans = {each.base_offset for each in self.partition.orphans} - known
+        base_offset = max(each for each in orphans | known if each <= offset)
+        if base_offset in orphans:
+            return f"offset {offset} would be in segment {base_offset}, which has an index, but no .log"
+        session = session_of(self.partition.path)
+        lost = () if session is None or session.tier is None else session.tier.lost.get(self.partition.key, ())
+        if any(first <= offset <= last for first, last in lost):
+            return f"offset {offset} is lost: the objects of its remote segment are missing"
+        return None
 
     def _misplaced(self, segment: LookupSegment, offset: int) -> str | None:
         """That a batch at the end of a segment before has the offset, in words; None where none has it."""

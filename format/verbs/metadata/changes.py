@@ -361,5 +361,7 @@ def _chain(values: list[Any], unset: str) -> str:
 def _value(value: Any) -> str:
     if value is None:
         return "none"
+    if value == "RECOVERING":  # which only an unclean election sets (metadata PartitionChangeBuilder)
+        return "RECOVERING (unclean election)"
     text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"), default=str)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"

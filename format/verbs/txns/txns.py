@@ -436,7 +436,7 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
             words += ", so none will end it."
         else:
             due = iso_time(each.hangs_after_ms)
-            words += f": it ended while the files were read, or it counts as hanging from {due} on."
+            words += f": its end has not reached this log, or it hangs; Kafka's tool counts it so from {due} on."
     elif each.is_coordinator_done is None and each.coordinator_state is not None:
         words += " The log of its coordinator could not be read as a whole, and may have it under way (the last known "
         words += f"state: {each.coordinator_state}): find out before you abort it."

@@ -409,7 +409,7 @@ class VerifyScan(msgspec.Struct, frozen=True):
         beside = self.beside.get(log_dir.path)
         for found in (
             checkpoints.findings,
-            check_log_dir_files(log_dir, checkpoints, limits),
+            check_log_dir_files(log_dir, checkpoints, limits, () if beside is None else beside.partitions),
             check_topic_ids(log_dir, limits),
             refusal_findings(log_dir.path, limits, beside),
         ):

@@ -265,6 +265,8 @@ def test_a_log_that_cannot_be_searched(tmp_path: Path, run_kafkalog_many: RunMan
     path.rename(tmp_path / "moved")
     gone = run_one(run_kafkalog_many, "find", partition, "--offset", "37", *JSON).check(1)
     assert [row["code"] for row in gone.rows("finding")] == ["index-orphan"]
+    words = "offset 37 would be in segment 30, which has an index, but no .log"
+    assert words in run_one(run_kafkalog_many, "find", partition, "--offset", "37").stdout
     path.symlink_to(tmp_path / "moved")
     linked = run_one(run_kafkalog_many, "find", partition, "--offset", "37", *JSON).check(1)
     assert [(row["code"], row["path"]) for row in linked.rows("finding")] == [
@@ -272,6 +274,7 @@ def test_a_log_that_cannot_be_searched(tmp_path: Path, run_kafkalog_many: RunMan
         ("file-unreadable", str(path)),
     ]
     assert linked.summary["complete"] is False
+    assert words not in run_one(run_kafkalog_many, "find", partition, "--offset", "37").stdout
     assert run_one(run_kafkalog_many, "find", partition, "--offset", "7", *JSON).check(3).rows("match")
 
 

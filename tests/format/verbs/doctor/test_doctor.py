@@ -76,6 +76,9 @@ def test_records_lost(tmp_path: Path, deep: bool) -> None:
     assert "high watermark is 30" in found.sentence
     assert found.command is not None
     assert found.command.startswith("kafkalog salvage ")
+    emptied = node(tmp_path / "emptied", {"orders-0": {}}, marks={"orders-0": 30}, is_clean=True)
+    [found] = [each for each in diagnoses(emptied, deep=deep) if each.code == "records-lost"]
+    assert found.command == f"kafkalog verify {emptied}/orders-0"  # nothing is left to salvage
     killed = node(tmp_path / "killed", {"orders-0": SOUND}, marks={"orders-0": 30})
     [found] = diagnoses(killed, deep=deep)
     assert (found.code, found.severity) == ("records-lost", Severity.WARNING)
@@ -512,6 +515,23 @@ def test_a_future_replica_without_a_current_one_where_zookeeper_assigns(tmp_path
         each.write_bytes(b"")
     (one / ".kafka_cleanshutdown").unlink()
     assert "replica-missing" not in codes(one)
+
+
+def test_a_replica_that_was_removed_after_a_clean_stop_where_zookeeper_assigns(tmp_path: Path) -> None:
+    """With KRaft, the metadata shows what is missing; after a crash the checkpoint may have what was deleted."""
+    marks = {"orders-0": 24, "gone-1": 9, "empty-0": 0}
+    one = node(tmp_path / "a", {"orders-0": SOUND}, marks=marks, is_clean=True)
+    assert codes(one) == []
+    (one / "meta.properties").write_text(ZOOKEEPER_META)
+    [found] = diagnoses(one)
+    assert (found.code, found.severity, found.subject) == ("replica-missing", Severity.ERROR, "gone-1")
+    assert "with a high watermark of 9, and has it no more" in found.sentence
+    assert found.command == f"kafkalog verify {one}"
+    two = node(tmp_path / "b", {"gone-1": SOUND}, is_clean=True)
+    (two / "meta.properties").write_text(ZOOKEEPER_META)
+    assert codes(one, two) == []  # moved to another disk of the node
+    (one / ".kafka_cleanshutdown").unlink()
+    assert codes(one) == []
 
 
 def test_directory_that_is_marked_as_stray_needs_no_metadata(tmp_path: Path) -> None:

@@ -135,6 +135,14 @@ def test_changes_of_a_partition_are_one_line() -> None:
     assert sentence(*rows).endswith(": 1 partition: leader of 1 and ISR of 1 changed.")
 
 
+def test_an_unclean_election_is_named() -> None:
+    rows = [
+        change(number, {"leader_recovery_state": old}, {"leader_recovery_state": new})
+        for number, (old, new) in enumerate(itertools.pairwise(("RECOVERED", "RECOVERING", "RECOVERED")))
+    ]
+    assert "recovery RECOVERED → RECOVERING (unclean election) → RECOVERED" in lines(*rows)[0]
+
+
 def test_a_partition_that_flaps_is_cut_in_the_middle() -> None:
     states = [[1, 2] if number % 2 else [number] for number in range(20)]
     rows = [change(0, {"isr": old}, {"isr": new}) for old, new in itertools.pairwise(states)]
