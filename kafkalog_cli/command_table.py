@@ -206,6 +206,9 @@ def made_command(
         elif each.name == "sources":
             more = _MORE_SOURCES.get(entry.name, "")
             each.help = f"A log directory, or partition directories (TOPIC-PARTITION){more}. Never written to."
+        elif each.name == "as_kind":
+            every = (kind.value for kind in import_module("format.node.log_dir").Kind)
+            each.help = f"{each.help}: {_KINDS.get(entry.name) or ', '.join(every)}."
         elif each.name == "value_as":
             each.show_default = _VALUES_AS.get(entry.name, "raw; auto on a terminal where schemas are found")
         elif each.name == "fail_on_words":
@@ -359,6 +362,12 @@ _OTHER_PATHS = {
     "ls": "a file of a segment", "txns": "a .log file", "producers": "a .log file", "extract": "a .log file",
     "verify": "one file of any kind", "groups": "a log of __consumer_offsets",
     "metadata": "a log or a snapshot of __cluster_metadata-0", "quorum": "a log or a snapshot of __cluster_metadata-0",
+}  # fmt: skip
+#: The kinds that a path can be read as, where they are not all.
+_KINDS = {
+    "ls": "log-dir, partition, log", "grep": "log-dir, partition, log", "compaction": "log-dir, partition",
+    "retention": "log-dir, partition", "metadata": "log-dir, partition, log, checkpoint",
+    "quorum": "log-dir, partition, log, checkpoint",
 }  # fmt: skip
 #: What writing commands take besides.
 _MORE_SOURCES = {

@@ -616,13 +616,15 @@ class Retention(msgspec.Struct):
         topic, number, base_offset, timestamp, offset, at, source, modified = (
             row[_COLUMN[name]] for name in _OF_FUTURE
         )
-        what = "A timestamp in the future keeps" if self.future_count == 1 else "Timestamps in the future keep"
+        what = "A timestamp in the future keeps the segment of"
+        if self.future_count > 1:
+            what = f"Timestamps in the future keep {counted(self.future_count, 'segment')}, the first of them"
         record = "a record" if offset is None else f"the record at offset {offset}"
         if timestamp is None:
             record, timestamp = "no timestamp counts, and its file", modified
         return (
-            f"{what} {counted(self.future_count, 'segment')}, the first of them {topic}-{number} from offset "
-            f"{base_offset} on: {record} has {iso_time(timestamp)}, which keeps it {until_words(at, source)}. "
+            f"{what} {topic}-{number} from offset {base_offset} on: {record} has {iso_time(timestamp)}, which keeps it "
+            f"{until_words(at, source)}. "
         )
 
     def not_checked(self) -> Iterator[str]:

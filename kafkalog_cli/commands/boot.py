@@ -15,7 +15,7 @@ from format.io.session import Session, is_there
 from format.layout import META_PROPERTIES
 from format.node.log_dir import Kind, directory_around, list_directory
 from format.node.target import Target, each_once, kind_of
-from format.wording import counted
+from format.wording import counted, shell_line
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
 from kafkalog_cli.options.output import DocumentOutput, Judging
@@ -162,7 +162,7 @@ def _check_log_dirs(paths: list[Path]) -> None:
         if below:
             found, node = counted(len(below), "log directory"), below[0][1][:2]
             of_node = {ids[2]: name for name, ids in reversed(below) if ids[:2] == node}  # without copies of one
-            names = " ".join(sorted(of_node.values()))
+            names = shell_line(sorted(of_node.values()))
             raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {names}")
 
 

@@ -19,6 +19,7 @@ from format.node.partition import Partition
 from format.node.target import Target
 from format.timestamps import DAY_MS, iso_time
 from format.verbs.find.lookup import FoundRecord, LookupResult
+from format.wording import shell_word
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option, session_in
 from kafkalog_cli.options.output import DocumentOutput, Judging
@@ -65,7 +66,7 @@ def _one_path(context: typer.Context, words: list[str] | None) -> list[str] | No
     around = {str(session_in(context).path(path).parent) for path in paths}
     instead = "run it once for each"
     if len(around) == 1 and all(path.endswith(".log") for path in paths):
-        instead = f"to search all segments of a partition, give its directory: {around.pop()}"
+        instead = f"to search all segments of a partition, give its directory: {shell_word(around.pop())}"
     raise typer.BadParameter(printable(f"find searches one partition, and {len(paths)} paths are given; {instead}"))
 
 

@@ -122,7 +122,7 @@ class ListedPartitions(msgspec.Struct, frozen=True):
         option(
             "List the segments below each partition.",
             "--segments/--no-segments",
-            show_default="for a partition, not for a log directory; always by scan",
+            show_default="for a partition, not for a log directory; by kafkalog scan always",
         ),
     ] = None
     scan: Annotated[

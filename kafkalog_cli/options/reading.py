@@ -210,7 +210,7 @@ class AsKind(msgspec.Struct, frozen=True):
     as_kind: Annotated[
         str | None,
         option(
-            f"Read the path as this kind, whatever its name: {', '.join(kind.value for kind in Kind)}.",
+            "Read the path as this kind, whatever its name",  # see made_command
             "--as",
             **one_of(*(kind.value for kind in Kind), metavar="KIND"),
         ),
@@ -350,18 +350,22 @@ class JudgedAt(msgspec.Struct, frozen=True):
         return parse_time("now") if self.at is None else self.at
 
 
+MetadataPath = Annotated[
+    str | None,
+    option(
+        "Take configs, replicas and leaders from this metadata log; PATH may be a log directory.",
+        "--metadata",
+        metavar="PATH",
+        callback=check_if_given,
+        show_default="the newest __cluster_metadata-0 at or beside the paths",
+    ),
+]
+
+
 class ClusterMetadata(msgspec.Struct, frozen=True):
     """A metadata log that is not beside the logs."""
 
-    metadata: Annotated[
-        str | None,
-        option(
-            "Take the replicas, leader and ISR of partitions from this metadata log; PATH may be a log directory.",
-            metavar="PATH",
-            callback=check_if_given,
-            show_default="the newest __cluster_metadata-0 at or beside the paths",
-        ),
-    ] = None
+    metadata: MetadataPath = None
     session: Session = msgspec.field(default_factory=Session)
 
     def terms(self, limits: Limits) -> ContextTerms:
@@ -374,15 +378,7 @@ class ClusterMetadata(msgspec.Struct, frozen=True):
 class ConfigSources(msgspec.Struct, frozen=True):
     """A metadata log and a server.properties that are not beside the logs."""
 
-    metadata: Annotated[
-        str | None,
-        option(
-            "Take topic configs from this metadata log.",
-            metavar="PATH",
-            callback=check_if_given,
-            show_default="__cluster_metadata-0 at or beside the paths",
-        ),
-    ] = None
+    metadata: MetadataPath = None
     broker_properties: Annotated[
         str | None,
         option(

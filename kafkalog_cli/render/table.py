@@ -108,6 +108,7 @@ class TableRenderer:
         self._output = output
         self._columns = columns
         self._chosen = chosen
+        self._picked: Sequence[str] | None = None  # the chosen columns that the rows have; None for none
         self._is_text = is_text
         self._width = output.width
         self._fold_width = None if is_text else output.width
@@ -145,7 +146,7 @@ class TableRenderer:
         if schema != self._schema:
             self._draw()
             self._begin(schema)
-        names = self._essential.deciding if self._chosen is None else ()
+        names = self._essential.deciding if self._picked is None else ()
         deciding = [(name, schema.names.index(name)) for name in names]
         for row in rows:
             if self._place is not None:
@@ -238,12 +239,12 @@ class TableRenderer:
     def _begin(self, schema: RowSchema) -> None:
         essential = self._columns.get(schema.type) or schema.names
         self._essential = essential if isinstance(essential, ShownColumns) else ShownColumns(essential)
-        names = list(self._essential.names)
-        if self._chosen is not None:
-            picked = [name for name in self._chosen if name in schema.names]
-            names = list(schema.names) if "all" in self._chosen else picked or names
+        chosen = self._chosen or ()
+        picked = schema.names if "all" in chosen else [name for name in chosen if name in schema.names]
+        self._picked = picked or None
+        names = list(picked or self._essential.names)
         self._essential_count = len(names)
-        if self._chosen is None and self._width is not None:
+        if self._picked is None and self._width is not None:
             hidden = {*names, *_PLACES, *self._essential.on_request}
             names += [name for name in schema.names if name not in hidden]
         at = {name: place for place, name in enumerate(schema.names)}
@@ -256,7 +257,7 @@ class TableRenderer:
         self._shown, self._widths, self._needed = [], [], set()
         self._heading, self._partitions = None, set()
         is_placed = {"topic", "partition"} <= set(names[: self._essential_count]) and self._essential_count > 2
-        self._place = (at["topic"], at["partition"]) if is_placed and self._chosen is None else None
+        self._place = (at["topic"], at["partition"]) if is_placed and self._picked is None else None
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
@@ -278,7 +279,7 @@ class TableRenderer:
             self._choose_heading(partitions, len(rows))
         least = full
         if self._width is not None:
-            whole = set(self._essential.first_to_go) - set(_NAMES) if self._chosen is None else ()
+            whole = set(self._essential.first_to_go) - set(_NAMES) if self._picked is None else ()
             least = [
                 full[at] if column.name in whole else _least(column, cells)
                 for at, (column, cells) in enumerate(zip(columns, zip(*rows, strict=True), strict=True))
@@ -308,7 +309,7 @@ class TableRenderer:
 
     def _is_paragraphs(self, columns: Sequence[Column], full: Sequence[int]) -> bool:
         """Whether the rows are too wide for a table, and are meant to be paragraphs then."""
-        if self._width is None or self._chosen is not None or not self._essential.as_paragraphs:
+        if self._width is None or self._picked is not None or not self._essential.as_paragraphs:
             return False
         wanted = list(full[: self._essential_count])
         least = [
@@ -332,7 +333,7 @@ class TableRenderer:
         they are.
         """
         wanted = list(range(self._essential_count))
-        if self._chosen is not None:
+        if self._picked is not None:
             return wanted
         hidden = {name for name in self._essential.deciding if name not in self._needed}
         if self._heading is not None:
@@ -356,7 +357,8 @@ class TableRenderer:
             if not self._is_too_wide(full, [*kept, at]):
                 kept.append(at)
         shown = {columns[at].name for at in kept} | hidden | {"topic", "partition"}
-        self._has_left_out |= self._schema is not None and not shown.issuperset(self._schema.names)
+        if self._schema is not None and self._chosen is None:
+            self._has_left_out |= not shown.issuperset(self._schema.names)
         return kept
 
     def _is_too_wide(self, widths: Sequence[int], shown: Sequence[int]) -> bool:

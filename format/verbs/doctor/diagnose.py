@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,8 @@ from format.wording import counted, listed
 
 #: More diagnoses of one kind and node than these become one, which names the first of them.
 _MOST_ALIKE = 3
+#: What is wrong with records, and so with those of each replica.
+_OF_RECORDS = frozenset(("retention-held", "sequences-wrong"))
 _MOST_PLACES = 3
 _MOST_RANGES = 2
 #: How much older than the newest record a closed segment is that has waited long for the cleaner.
@@ -68,7 +70,7 @@ def diagnose(evidence: Evidence) -> list[Diagnosis]:
     drafts: list[Draft] = []
     for find in _FINDERS:
         drafts += find(evidence)
-    drafts = _folded(evidence, _explained(drafts))
+    drafts = _folded(evidence, _once(_explained(drafts)))
     drafts.sort(key=lambda each: (each.severity < Severity.ERROR, URGENCY[each.code], -each.weight, each.subject))
     return [
         Diagnosis(
@@ -127,7 +129,22 @@ def _directory_of_file(path: str | None) -> str:
     return "" if path is None else path.rpartition("/")[0]
 
 
-def _folded(evidence: Evidence, drafts: Sequence[Draft]) -> list[Draft]:
+def _once(drafts: Sequence[Draft]) -> Iterator[Draft]:
+    """The drafts, with one of those that say the same of each replica's records."""
+    groups: dict[tuple[str, str, str], list[Draft]] = {}
+    for each in drafts:
+        subject = each.subject.removesuffix(f" on {each.node}") if each.code in _OF_RECORDS else each.subject
+        groups.setdefault((each.code, subject, each.sentence), []).append(each)
+    for (_code, subject, _sentence), alike in groups.items():
+        first = alike[0]
+        if len(alike) > 1 and first.code in _OF_RECORDS:
+            nodes = listed([each.node for each in alike])
+            first = msgspec.structs.replace(first, subject=f"{subject} on {nodes}", node=nodes)
+            alike = [first]
+        yield from alike
+
+
+def _folded(evidence: Evidence, drafts: Iterable[Draft]) -> list[Draft]:
     """The drafts, with many of one kind on one node as one."""
     groups: dict[tuple[str, str], list[Draft]] = {}
     for each in drafts:

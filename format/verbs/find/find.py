@@ -37,7 +37,7 @@ from format.verbs.find.lookup import FoundRecord, LookupResult, Visibility
 from format.verbs.find.segment_lookup import BatchByHeader, LookupScan, LookupSegment, SearchedBatch
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
 from format.verbs.find.visibility import Bounds, diagnosed, read_bounds
-from format.wording import listed
+from format.wording import listed, shell_word
 
 #: The most bytes of a remote log that are read by default to find out who can see a record.
 REMOTE_VISIBILITY_BYTES = 256 * 1024
@@ -112,7 +112,7 @@ def _many_partitions(target: Target) -> str:
     example = next((path for path in paths if not path.name.startswith("__")), paths[0] if paths else None)
     names = [str(log_dir.path).removeprefix(f"{target.path}/") for log_dir in log_dirs]
     what = "this is a log directory" if len(names) == 1 else f"{len(names)} log directories lie here, {listed(names)}"
-    return f"{what}: give one partition directory{f', such as {example}' if example else ''}"
+    return f"{what}: give one partition directory{f', such as {shell_word(str(example))}' if example else ''}"
 
 
 # -- the run of a look-up --------------------------------------------------------------------------------------

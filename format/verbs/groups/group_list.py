@@ -594,6 +594,9 @@ class GroupList:
         words += f" Its lag on {counted(unknown, 'other partition')} is not known." if unknown else ""
         if self.group_count > 1:
             others = int((lag > 0).sum()) - 1
+            if self.group_count == 2:
+                other = "is behind, too" if others else f"is not behind{where}"
+                return f"{words} The other group {other}."
             words += f" Of {counted(self.group_count - 1, 'other group')} {others or 'none'} "
             words += "is behind, too." if others == 1 else "are behind, too." if others else f"is behind{where}."
         return words

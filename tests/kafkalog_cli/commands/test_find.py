@@ -224,20 +224,20 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
 
 def test_several_paths_and_directories_of_many_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     """What was meant is said: the partition's directory, a partition of a user's topic, each log directory."""
-    log_dir = tmp_path / "nodes" / "node-1"
+    log_dir = tmp_path / "nodes" / "node 1"
     log_dir.mkdir(parents=True)
     partition = partition_of(log_dir)
     write_indexed(log_dir / "__cluster_metadata-0", 0, [batch(0)])
     write_indexed(tmp_path / "nodes" / "node-2" / "topic-1", 0, [batch(0)])
     logs = sorted(partition.glob("*.log"))
-    whole = f"to search all segments of a partition, give its directory: {partition}\n"
-    one = f"give one partition directory, such as {partition}\n"
+    whole = f"to search all segments of a partition, give its directory: '{partition}'\n"
+    one = f"give one partition directory, such as '{partition}'\n"
     cases = (
         (logs, f"find searches one partition, and 2 paths are given; {whole}"),
         ([partition, log_dir], "2 paths are given; run it once for each"),
         ([log_dir], f"this is a log directory: {one}"),
-        ([tmp_path / "nodes"], f"2 log directories lie here, node-1 and node-2: {one}"),
-        ([f"local://{tmp_path}/nodes"], "2 log directories lie here, node-1 and node-2: give one partition directory"),
+        ([tmp_path / "nodes"], f"2 log directories lie here, node 1 and node-2: {one}"),
+        ([f"local://{tmp_path}/nodes"], "2 log directories lie here, node 1 and node-2: give one partition directory"),
         ([log_dir / "topic"], "topic is a topic, and its partition is topic-0: give that directory\n"),
     )
     runs = run_kafkalog_many(("find", *paths, "--offset", "1") for paths, _ in cases)

@@ -194,7 +194,7 @@ def test_a_timestamp_in_the_future_is_said_first(kafkalog: Kafkalog, sample: Pat
     later = kafkalog("--at", "2027-01-01", future).check(0)
     assert "in the future" not in later.stderr
     one = kafkalog("--at", "2026-11-24T08:30", future).check(0).stderr
-    assert one.startswith("A timestamp in the future keeps 1 segment, the first of them future-0 from offset 4 on: ")
+    assert one.startswith("A timestamp in the future keeps the segment of future-0 from offset 4 on: ")
 
 
 def test_people_read_what_no_config_keeps_and_the_totals(

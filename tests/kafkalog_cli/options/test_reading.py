@@ -73,3 +73,19 @@ def test_help_names_the_kinds_of_files_that_a_command_takes(name, data_dir, tmp_
         is_named = kind in paths.help or "one file of any kind" in paths.help
         is_named |= any(each in paths.help for each in _OF_ANY_TOPIC) and file.endswith(".log")
         assert (main([name, str(node / file), *more, "-q"]) != 2) == is_named, kind
+
+
+@pytest.mark.parametrize("name", ["ls", "dump", "grep", "metadata", "quorum", "compaction", "retention", "verify"])
+def test_help_names_the_kinds_that_a_path_can_be_read_as(name, data_dir, capsys) -> None:
+    [option] = [each for each in get_command(app).get_command(None, name).params if each.name == "as_kind"]
+    named = option.help.rstrip(".").partition(": ")[2].split(", ")
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    files = {
+        "log-dir": node,
+        "partition": node / "__cluster_metadata-0",
+        "log": node / _FILES["a log or a snapshot of __cluster_metadata-0"],
+        "offset-checkpoint": node / "replication-offset-checkpoint",
+    }
+    words = ["x"] if name == "grep" else []
+    for kind, path in files.items():
+        assert (main([name, *words, str(path), "--as", kind, "-q"]) != 2) == (kind in named), kind

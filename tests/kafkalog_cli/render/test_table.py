@@ -224,6 +224,14 @@ def test_chosen_columns_that_do_not_fit_are_lines_of_their_own(monkeypatch):
     assert drawn(200, MATCH, (), rows, monkeypatch, chosen=("all",))[0].split() == list(MATCH.names)
 
 
+def test_rows_without_a_chosen_column_are_drawn_as_if_none_were_chosen(monkeypatch):
+    rows = [("orders", 0, 1, 1714564800000, 3, 4, 5)]
+    columns = ShownColumns(("topic", "offset", "timestamp"), first_to_go=("timestamp",))
+    head, *others = drawn(30, MATCH, columns, rows, monkeypatch, chosen=("notes",))
+    assert head.split() == ["topic", "offset"]
+    assert len(others) == 1  # and no hint at more columns
+
+
 def test_blocks_of_rows_in_lines_of_their_own_stand_apart(monkeypatch):
     rows = [("orders", 0, number, 1714564800000, 3, 4, 5) for number in range(401)]
     shown = drawn(60, MATCH, (), rows, monkeypatch, chosen=("all",))

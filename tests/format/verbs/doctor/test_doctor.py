@@ -423,6 +423,15 @@ def test_retention_held(tmp_path: Path) -> None:
         assert codes(node(tmp_path / f"{days}", {"orders-0": log}, marks={"orders-0": 6})) == expected
 
 
+def test_what_is_wrong_with_records_is_said_once_for_all_replicas(tmp_path: Path) -> None:
+    log = {0: [batch(0, timestamp=NOW_MS + 400 * DAY_MS)], 3: [batch(3)]}
+    nodes = [
+        node(tmp_path / f"node-{number}", {"orders-0": log}, marks={"orders-0": 6}, node_id=number) for number in (1, 2)
+    ]
+    (found,) = diagnoses(*nodes)
+    assert (found.code, found.subject) == ("retention-held", "orders-0 on node 1 and node 2")
+
+
 @pytest.mark.parametrize(("seconds", "expected"), [(3600, []), (3601, ["retention-held"])])
 def test_retention_held_past_the_margin(tmp_path: Path, seconds: int, expected: list[str]) -> None:
     """A broker accepts what is ahead of its clock by an hour."""

@@ -414,6 +414,21 @@ def test_an_offset_that_waits_for_its_transaction_is_no_lag(tmp_path: Path) -> N
     assert Answer(tmp_path).sentences.startswith("Group app is 2 records behind on orders-0; ")
 
 
+@pytest.mark.parametrize(
+    ("committed", "words"),
+    [
+        ((3,), "The other group is not behind."),
+        ((2,), "The other group is behind, too."),
+        ((2, 3), "Of 2 other groups 1 is behind, too."),
+    ],
+)
+def test_what_is_said_of_the_other_groups(tmp_path: Path, committed: tuple[int, ...], words: str) -> None:
+    others = [(commit(f"other-{number}", 0, offset), None) for number, offset in enumerate(committed)]
+    write_segment(tmp_path / "__consumer_offsets-0", 0, batches_of((commit("app", 0, 1), None), *others))
+    write_segment(tmp_path / "orders-0", 0, [batch(0)])
+    assert Answer(tmp_path).sentences.endswith(f" {words}")
+
+
 def test_the_lag_on_a_log_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     node = _with_one_group(tmp_path)
     assert Answer(node).sentences.startswith("Group app is 4 records behind, 2 of them on orders-0; ")
