@@ -124,7 +124,8 @@ def rewrite(
             if logs and is_worth_sharing([log.path for log in logs], rewriter.cost):
                 shared = SharedRewriting(logs, rewriter, publication.leave)
                 stack.callback(shared.close)
-        yield from _Run(sources, publication, rewriter, shared, result, rewriter.carry_terms(sources)).everything()
+        terms, given = rewriter.carry_terms(sources), frozenset(sources.paths)
+        yield from _Run(sources, publication, rewriter, shared, result, terms, given).everything()
     if rewriter.writes_log:
         for found in verify_output(publication, sources, rewriter.terms, (*sources.findings, *result.findings)):
             result.findings.append(found)
@@ -153,6 +154,7 @@ class _Run(msgspec.Struct):
     shared: SharedRewriting | None
     result: RewritingResult
     carry_terms: CarryTerms
+    given: frozenset[Path]
     ranges: dict[tuple[str, int], LogRange] = msgspec.field(default_factory=dict)
     last_offset: int | None = None  # of the partition so far
 
@@ -192,7 +194,7 @@ class _Run(msgspec.Struct):
             carried = carry_partition_files(publication, partition, name, self.carry_terms, snapshots=keeps_snapshots)
             yield from self._noted(carried.findings)
             # A log file by itself may be only a part of its partition; the metadata log has no producers.
-            is_part = any(each.log in self.sources.paths for each in partition.segments)
+            is_part = not self.given.isdisjoint(each.log for each in partition.segments)
             if rewriter.makes_snapshots and not is_part and not is_cluster_metadata(partition):
                 rebuild_snapshots(
                     publication,

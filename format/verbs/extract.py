@@ -28,7 +28,7 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, location_of_file, parse_partition_dir, read_partition
-from format.node.target import Target, each_once, require_one_cluster, targets_at
+from format.node.target import Surroundings, Target, each_once, require_one_cluster, targets_at
 from format.rewriting.publication import FileEntry, NewFile, Publication, is_as_written
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
@@ -288,6 +288,7 @@ class Extraction(msgspec.Struct):
     extra_columns: frozenset[str] = frozenset()
     advance: Advance = no_progress
     decoding: Decoding | None = None
+    surroundings: Surroundings = msgspec.field(default_factory=Surroundings)
     left_out: list[str] = msgspec.field(default_factory=list)
     unread: list[Finding] = msgspec.field(default_factory=list)
 
@@ -352,7 +353,8 @@ def extract_unit(
     opened: RecordFile | None = None
     try:
         for source in unit.sources:
-            for block in dumped_rows(Target(source.path, source.kind), dump_terms, advance=terms.advance):
+            target = Target(source.path, source.kind, terms.surroundings)
+            for block in dumped_rows(target, dump_terms, advance=terms.advance):
                 if isinstance(block, Finding):
                     yield block
                     continue

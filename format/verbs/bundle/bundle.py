@@ -89,7 +89,7 @@ class BundleRun:
         self._archive = contents.NewArchive(self.terms.directory)
         self._findings = self._archive.stream(schemas.FINDINGS)
         self._paths = contents.InnerPaths(self.targets, self.terms.names)
-        files = {self._paths.of(each.path): each for target in self.targets for each in contents.source_files(target)}
+        files = {self._paths.of(each.path): each for each in contents.source_files(self.targets)}
         files.pop("", None)  # the root of the file system
         self._files = sorted(files.items())
 

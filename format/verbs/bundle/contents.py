@@ -8,7 +8,7 @@ import os
 import stat
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -107,11 +107,15 @@ def _as_given(path: Path) -> str | None:
     return None if not parts or ".." in parts else "/".join(parts)
 
 
-def source_files(target: Target) -> Iterator[SourceFile]:
-    """All files at and below a target in order; for a partition also the own files of its log directory."""
-    if target.kind is not Kind.LOG_DIR:
-        yield from _around(absolute(target.path).parent)
-    yield from _walk(absolute(target.path))
+def source_files(targets: Iterable[Target]) -> Iterator[SourceFile]:
+    """All files at and below the targets in order; for partitions also the own files of their log directories."""
+    around: set[Path] = set()
+    for target in targets:
+        place = absolute(target.path)
+        if target.kind is not Kind.LOG_DIR and place.parent not in around:
+            around.add(place.parent)
+            yield from _around(place.parent)
+        yield from _walk(place)
 
 
 def _around(directory: Path) -> Iterator[SourceFile]:
@@ -483,13 +487,13 @@ class HeaderWriter:
 
         if not self._waiting:
             return
-        logs = list(dict.fromkeys(each.log for each in self._waiting))
-        topics = list(dict.fromkeys(each.topic for each in logs if each.topic is not None))
+        logs: dict[LogPlace, int] = {}
+        topics: dict[str, int] = {}
         counts = [len(each.position) for each in self._waiting]
-        codes = np.repeat(np.array([logs.index(each.log) for each in self._waiting], np.int32), counts)
-        topic_codes = np.array([-1 if each.topic is None else topics.index(each.topic) for each in logs], np.int32)[
-            codes
-        ]
+        codes = np.repeat(np.array([logs.setdefault(each.log, len(logs)) for each in self._waiting], np.int32), counts)
+        topic_codes = np.array(
+            [-1 if each.topic is None else topics.setdefault(each.topic, len(topics)) for each in logs], np.int32
+        )[codes]
         numbers = np.array([-1 if each.partition is None else each.partition for each in logs], np.int64)[codes]
         magic = np.concatenate([each.magic for each in self._waiting])
         inner = np.concatenate(
@@ -508,7 +512,7 @@ class HeaderWriter:
         columns = {
             "path": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([each.inner for each in logs])),
             "topic": pa.DictionaryArray.from_arrays(
-                pa.array(topic_codes, mask=topic_codes < 0), pa.array(topics, pa.string())
+                pa.array(topic_codes, mask=topic_codes < 0), pa.array(list(topics), pa.string())
             ),
             "partition": pa.array(numbers, pa.int32(), mask=numbers < 0),
             "position": pa.array(np.concatenate([each.position for each in self._waiting])),
