@@ -118,6 +118,19 @@ def test_a_wrong_crc_does_not_stop_the_cleaner_and_is_said(
     assert "gets a right one" in found["message"]
 
 
+def test_bytes_that_are_no_batch_stop_the_cleaner(
+    kafkalog: Kafkalog, sample: Path, truth: dict[str, Any], tmp_path: Path
+) -> None:
+    log = shutil.copytree(sample / "node-1", tmp_path / "node-1") / "drawn-3-0"
+    path = min(log.glob("*.log"))
+    content = bytearray(path.read_bytes())
+    content[RECORD_BATCH.offset_of("magic")] = 9
+    path.write_bytes(content)
+    run = kafkalog("--at", str(truth["now"]), log)
+    assert [row["blocked_by"] for row in run.rows("cleaner")] == ["damaged_batch"]
+    assert run.stderr.startswith("Damage stops the cleaner in drawn-3-0")
+
+
 def with_a_record_of_wrong_length(node: Path, name: str, tmp_path: Path) -> Path:
     """A copy of a node in which the first record of a partition has another length than it says."""
     copy = shutil.copytree(node, tmp_path / "node-1")
