@@ -187,10 +187,10 @@ def diagnosed(
 ) -> FoundRecord:
     """The match with its visibility, how its transaction ended, and a note where not every consumer sees it.
 
-    The visibility stays unknown where more than ``most_bytes`` must be read for it.
+    The visibility stays unknown where more than ``most_bytes`` must be read for it; one that is known stays.
     """
     batch, offset = match.batch, match.location.offset
-    if batch is None or offset is None:
+    if batch is None or offset is None or match.visibility is not None:
         return match
     if match.hidden:
         return replace(match, visibility=Visibility.DAMAGED, note=match.hidden)
