@@ -277,7 +277,7 @@ def _replica(
     if not with_internal and (partition.topic or "").startswith(INTERNAL_TOPIC_PREFIX):
         return
     found = PartitionRepeats(partition, within_ms)
-    view = committed_view(partition.path, limits)
+    view = committed_view(partition.path, limits, checkpoints)
     served = CommittedView(view.log_start_offset, _MAX_OFFSET, view.aborted)
     for log in every_log_of(partition):
         for item in log_parts(MarkScan(at_ms, limits), replace(log, committed=served), advance):

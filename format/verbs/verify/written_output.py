@@ -18,7 +18,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_header import header_tables
 from format.node.log_dir import Checkpoints, Kind
-from format.node.target import Target
+from format.node.target import Surroundings, Target
 from format.offset_ranges import Range, is_covered, merged
 from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.publication import Publication
@@ -59,10 +59,11 @@ def _findings(publication: Publication, sources: WriteSources, terms: VerifyTerm
         return
     places = {name: publication.place_of(name) for name in sources.partitions}
     written = {name: path for name, path in places.items() if path.is_dir()}
-    logs = [log for path in written.values() for log in logs_to_verify(Target(path, Kind.PARTITION))]
+    surroundings = Surroundings()  # a log directory is listed once, and not for each of its partitions
+    logs = [log for path in written.values() for log in logs_to_verify(Target(path, Kind.PARTITION, surroundings))]
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
         for name, path in written.items():
-            checkpoints = _of_cleaner(Target(sources.partitions[name].path).checkpoints_around(terms.limits))
+            checkpoints = _of_cleaner(surroundings.checkpoints(sources.partitions[name].path, terms.limits))
             items = VerifyScan(terms.walk).results(PartitionDirectory(path, checkpoints), driver)
             yield from (item for item in items if isinstance(item, Finding))
 
