@@ -8,6 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from format.wording import span
+
 Range = tuple[int, int]
 Int64s = NDArray[np.int64]
 
@@ -95,3 +97,8 @@ class Span(msgspec.Struct):
     def ends(self) -> list[int] | None:
         """[first, last], None without offsets."""
         return None if self.first is None or self.last is None else [self.first, self.last]
+
+    @property
+    def words(self) -> str:
+        """Such as ``5 to 9``; empty without offsets."""
+        return "" if self.first is None or self.last is None else span(self.first, self.last)

@@ -61,7 +61,12 @@ def plural(noun: str) -> str:
 
 def offset_range(first: int, last: int) -> str:
     """The offsets from ``first`` to ``last``, both included, as ``offset 5`` or ``offsets 5 to 9``."""
-    return f"offset {first}" if first == last else f"offsets {first} to {last}"
+    return f"{'offset' if first == last else 'offsets'} {span(first, last)}"
+
+
+def span(first: int, last: int) -> str:
+    """The same after another noun, as ``5`` or ``5 to 9``: plain digits, which can be pasted into a command."""
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 def offsets_are(first: int, last: int) -> str:

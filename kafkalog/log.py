@@ -434,14 +434,14 @@ class Log:
         if (offset is not None) + (timestamp is not None) + max_timestamp != 1:
             raise ValueError("give exactly one of offset, timestamp and max_timestamp")
         partition = find_verb.partition_to_search(self.path)
+        limit = find_verb.REMOTE_VISIBILITY_BYTES if self._is_remote else None
         if offset is not None:
             _check_offset("offset", offset)
-            limit = find_verb.REMOTE_VISIBILITY_BYTES if self._is_remote else None
             found = find_verb.find_offset(partition, offset, visibility_limit=limit)
         elif timestamp is not None:
-            found = find_verb.find_timestamp(partition, _milliseconds(timestamp))
+            found = find_verb.find_timestamp(partition, _milliseconds(timestamp), visibility_limit=limit)
         else:
-            found = find_verb.find_max_timestamp(partition)
+            found = find_verb.find_max_timestamp(partition, visibility_limit=limit)
         if found.error is not None:
             raise found.error
         match, findings = found.match, tuple(map(public_finding, found.findings))

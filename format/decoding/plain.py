@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,8 @@ KINDS = ("auto", "raw", "string", "json", *SCHEMA_KINDS, "int", "long", "double"
 _UUID_BYTES = 16
 #: Control characters that are usual in texts.
 _USUAL_CONTROLS = str.maketrans("", "", "\t\n\r")
+#: An escape in a JSON string; of a character past U+FFFF both halves.
+_ESCAPE = re.compile(r"\\(?:u(?:d[89ab]..\\ud[c-f]..|....)|.)", re.IGNORECASE)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -35,14 +38,24 @@ def string_text(data: bytes) -> str:
 
 
 def json_text(data: bytes) -> str:
-    """JSON on one line, with its numbers and names as they are. Raises Undecodable."""
+    """JSON on one line, with its numbers and names as they are, but no letter escaped. Raises Undecodable."""
     utf8(data)
     try:
-        return msgspec.json.format(data, indent=-1).decode()
+        text = msgspec.json.format(data, indent=-1).decode()
+        return _ESCAPE.sub(_unescaped, text) if "\\u" in text else text
     except msgspec.DecodeError as error:
         raise Undecodable(f"not JSON: {error}") from None
     except RecursionError:
         raise Undecodable("the JSON is nested too deeply") from None
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """A printable character for its escape in a JSON string; any other escape as it is."""
+    if escape[0][1] != "u":
+        return escape[0]
+    halves = escape[0].encode().decode("unicode_escape")
+    character = halves.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return character if character.isprintable() and character not in '"\\' else escape[0]
 
 
 def float_text(number: float) -> str:

@@ -243,15 +243,15 @@ def _reasons(best: MetadataCopy, copies: Sequence[MetadataCopy], foreign: int) -
     equal = sum(each.end == best.end and each.is_usable for each in others)
     rank = "further than every other" if others else "the only one here"
     rank = f"as {counted(equal, 'other copy')} {'does' if equal == 1 else 'do'}" if equal else rank
-    yield f"it ends at offset {end:,} of epoch {epoch}, {rank}"
+    yield f"it ends at offset {end} of epoch {epoch}, {rank}"
     if best.gap:
         yield f"no copy is whole: {best.gap}"
     for each in others:
         if each.end > best.end:
             why = each.gap or each.unread or "no quorum-state here has such an epoch"
-            yield f"{each.path} ends at {each.end[1]:,} of epoch {each.end[0]}, but is not whole: {why}"
+            yield f"{each.path} ends at {each.end[1]} of epoch {each.end[0]}, but is not whole: {why}"
         if each.committed_end > end:
-            yield f"a snapshot in {each.path} shows that records up to offset {each.committed_end - 1:,} were committed"
+            yield f"a snapshot in {each.path} shows that records up to offset {each.committed_end - 1} were committed"
     if foreign:
         yield f"{counted(foreign, 'copy')} of another cluster left out"
 
@@ -463,7 +463,7 @@ def _epochs(partition: Partition, sound: KraftSnapshot | None, limits: Limits, r
     if sound is None and read.start is None:
         read.gap = "it has neither a log nor a snapshot that can be read"
     elif start > (0 if sound is None else sound.end_offset):
-        read.gap = f"no snapshot that can be read has the records before offset {start:,}, where its log begins"
+        read.gap = f"no snapshot that can be read has the records before offset {start}, where its log begins"
         read.refusal = read.refusal or read.gap
     return epochs
 
@@ -479,9 +479,9 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
         if read.start is None:
             read.start = read.end = segment.base_offset
         elif segment.base_offset > read.end:
-            read.gap = read.gap or f"its log lacks the records from {read.end:,} to {segment.base_offset - 1:,}"
+            read.gap = read.gap or f"its log lacks the records from {read.end} to {segment.base_offset - 1}"
         elif segment.base_offset < read.end:
-            read.gap = read.gap or f"its log has the records from {segment.base_offset:,} to {read.end - 1:,} twice"
+            read.gap = read.gap or f"its log has the records from {segment.base_offset} to {read.end - 1} twice"
         damage: list[Finding] = []
         for item in log_parts(_CopyWalk(limits), log):
             if isinstance(item, _Span):
@@ -493,9 +493,9 @@ def _read_log(partition: Partition, limits: Limits, read: _Reading) -> None:
                         words = f"leader epoch {entry.leader_epoch} follows {last}"
                         place = log.location.at(offset=entry.start_offset)
                         read.findings.append(finding("leader-epoch-decreasing", place, words))
-                        read.gap = read.gap or f"at offset {entry.start_offset:,}, {words}"
+                        read.gap = read.gap or f"at offset {entry.start_offset}, {words}"
                 if item.first_offset > read.end:
-                    read.gap = read.gap or f"its log lacks the records from {read.end:,} to {item.first_offset - 1:,}"
+                    read.gap = read.gap or f"its log lacks the records from {read.end} to {item.first_offset - 1}"
                 read.end = max(read.end, item.end)
             elif isinstance(item, MetadataRecord):
                 if item.record_type in _OF_THE_QUORUM:

@@ -277,7 +277,8 @@ class _Sink(io.RawIOBase):
 class Extraction(msgspec.Struct):
     """The options of one run.
 
-    ``left_out`` lists what is left out on purpose, ``unread`` has findings about what cannot be read.
+    ``left_out`` lists what is left out on purpose, ``unread`` has findings about what cannot be read. ``surroundings``
+    are shared by all sources: a log directory is listed once, and not for each of its partitions.
     """
 
     file_format: FileFormat
@@ -288,9 +289,9 @@ class Extraction(msgspec.Struct):
     extra_columns: frozenset[str] = frozenset()
     advance: Advance = no_progress
     decoding: Decoding | None = None
-    surroundings: Surroundings = msgspec.field(default_factory=Surroundings)
     left_out: list[str] = msgspec.field(default_factory=list)
     unread: list[Finding] = msgspec.field(default_factory=list)
+    surroundings: Surroundings = msgspec.field(default_factory=Surroundings)
 
 
 class ExtractSource(msgspec.Struct, frozen=True):
@@ -308,9 +309,13 @@ class ExtractSource(msgspec.Struct, frozen=True):
         broker = "" if self.broker_id is None else f"broker_id={self.broker_id}/"
         return f"{broker}topic={topic}/partition={partition}"
 
-    def bytes_to_read(self, selection: Selection) -> int:
+    def target(self, terms: Extraction) -> Target:
+        """The source as a path of a command."""
+        return Target(self.path, self.kind, terms.surroundings)
+
+    def bytes_to_read(self, terms: Extraction) -> int:
         """Bytes of the logs that may have selected records."""
-        return selected_bytes([Target(self.path, self.kind)], selection)
+        return selected_bytes([self.target(terms)], terms.selection)
 
     @property
     def files(self) -> list[Path]:
@@ -353,8 +358,7 @@ def extract_unit(
     opened: RecordFile | None = None
     try:
         for source in unit.sources:
-            target = Target(source.path, source.kind, terms.surroundings)
-            for block in dumped_rows(target, dump_terms, advance=terms.advance):
+            for block in dumped_rows(source.target(terms), dump_terms, advance=terms.advance):
                 if isinstance(block, Finding):
                     yield block
                     continue
@@ -527,7 +531,7 @@ def extract(
                 done = [ExtractedFile(**values) for values in result["files"]]
                 yield from done
                 files += done
-                terms.advance(sum(each.bytes_to_read(terms.selection) for each in unit.sources))
+                terms.advance(sum(each.bytes_to_read(terms) for each in unit.sources))
                 continue
             findings: list[Finding] = []
             for item in made:

@@ -317,7 +317,7 @@ def _broken_words(broken: list[tuple[Any, ...]]) -> str:
     counts = (("gap", first["gap_count"]), ("duplicate", first["duplicate_count"]))
     found = " and ".join(counted(count, noun) for noun, count in counts if count)
     others = len(broken) - 1
-    more = f", and those of {others:,} more rows are broken, too" if others else ""
+    more = f", and those of {counted(others, 'more row')} are broken, too" if others else ""
     compacted = " (compaction makes gaps, too)" if any(row[PRODUCER.names.index("gap_count")] for row in broken) else ""
     place = f"{first['topic']}-{first['partition']}"
     return f" The sequences of producer {first['producer_id']} on {place} have {found}{more}{compacted}."

@@ -281,7 +281,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
         """The conclusions: who can lead, what a majority has, what copies disagree about, what is lost."""
         quorum = self.quorum
         if quorum.voters is None:
-            ends = [f"{_name(each)} {each.end[1]:,} (epoch {each.end[0]})" for each in quorum.members]
+            ends = [f"{_name(each)} {each.end[1]} (epoch {each.end[0]})" for each in quorum.members]
             found = [
                 f"Which nodes vote is not known, so neither is what was committed. The logs end at: {', '.join(ends)}."
             ]
@@ -347,7 +347,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             words.append(f"Whether {named_nodes(unsure)} can lead depends on {named_nodes(others)}.")
         certain, _ = quorum.held
         words += [
-            f"Node {node}, elected, drops what a majority has from offset {members[node].shared_end:,} on."
+            f"Node {node}, elected, drops what a majority has from offset {members[node].shared_end} on."
             for node in winners
             if members[node].shared_end < certain
         ]
@@ -370,7 +370,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             elif each.copy.gap:
                 yield f"The copy of {_name(each)} is not whole: {each.copy.gap}."
             if each.copy.dropped_from is not None and not each.copy.refusal:
-                yield f"{_head(each)} drops its log from {each.copy.dropped_from:,} on when it starts: damage."
+                yield f"{_head(each)} drops its log from {each.copy.dropped_from} on when it starts: damage."
 
     def _held_words(self) -> str:
         """What is on a majority of the voters, and what only some have."""
@@ -380,13 +380,13 @@ class QuorumResult(msgspec.Struct, frozen=True):
             return ""
         certain, possible = quorum.held
         known, longest = quorum.committed_end, max(each.shared_end for each in voting.values())
-        words = f"A snapshot shows that the records before offset {known:,} were committed." if known else ""
+        words = f"A snapshot shows that the records before offset {known} were committed." if known else ""
         if certain and certain >= known:
-            words = f"A majority has the records before offset {certain:,}" + (
+            words = f"A majority has the records before offset {certain}" + (
                 ", the end." if certain == longest else "."
             )
         if known < possible:
-            rest = _span(known, possible) if known else f"the records before {possible:,}"
+            rest = _span(known, possible) if known else f"the records before {possible}"
             words += f" Whether a majority has {rest} depends on {named_nodes(quorum.absent)}."
         if possible < longest:
             holders = sorted(node for node, each in voting.items() if each.shared_end > possible)
@@ -394,7 +394,7 @@ class QuorumResult(msgspec.Struct, frozen=True):
             words += f"{_span(possible, longest)}: no majority."
         for each in quorum.members:
             if each.shared_end < each.end[1]:
-                words += f" {_head(each)} has other records from offset {each.shared_end:,} on, of another epoch."
+                words += f" {_head(each)} has other records from offset {each.shared_end} on, of another epoch."
         return words.strip()
 
     def _observer_words(self) -> Iterator[str]:
@@ -565,7 +565,7 @@ def _runs(member: QuorumMember) -> bool:
 
 def _span(first: int, end: int) -> str:
     """The records from an offset to an end."""
-    return f"the record at offset {first:,}" if end - first == 1 else f"the records {first:,} to {end - 1:,}"
+    return f"the record at offset {first}" if end - first == 1 else f"the records {first} to {end - 1}"
 
 
 def _change_words(change: LostChange) -> str:

@@ -35,7 +35,7 @@ from format.state.log_headers import log_parts
 from format.verbs.producers import ProducerTerms
 from format.verbs.txns.partition_transactions import committed_view
 from format.verbs.txns.replicas import LongestReplicas, ReplicaScan
-from format.wording import counted, shell_word
+from format.wording import counted, offset_range, shell_word, span
 
 #: With how many records before it a record is compared, in each partition: about 100 MiB.
 REMEMBERED = 1 << 18
@@ -277,7 +277,7 @@ def _replica(
     if not with_internal and (partition.topic or "").startswith(INTERNAL_TOPIC_PREFIX):
         return
     found = PartitionRepeats(partition, within_ms)
-    view = committed_view(partition.path, limits)
+    view = committed_view(partition.path, limits, checkpoints)
     served = CommittedView(view.log_start_offset, _MAX_OFFSET, view.aborted)
     for log in every_log_of(partition):
         for item in log_parts(MarkScan(at_ms, limits), replace(log, committed=served), advance):
@@ -426,19 +426,16 @@ def _sentence(found: PartitionRepeats, runs: Sequence[tuple[str, RepeatedRun]], 
     name, records = found.partition.name, counted(run.record_count, "record")
     if run.first[_OFFSET] <= run.earlier_last_offset:  # one record again and again, or a few in turn
         sentence = f"{records} of {name} repeat the one {counted(run.number - run.earlier_number, 'record')} before"
-        sentence += f"{apart_words}, {who}: {_span(run.first[_OFFSET], run.last_offset)}."
+        sentence += f"{apart_words}, {who}: {offset_range(run.first[_OFFSET], run.last_offset)}."
     else:
         sentence = (
             f"{records} of {name} {'was' if run.record_count == 1 else 'were'} written twice{apart_words}, {who}: "
         )
         sentence += (
-            f"{_span(run.earlier[_OFFSET], run.earlier_last_offset)} and {_span(run.first[_OFFSET], run.last_offset)}."
+            f"offsets {span(run.earlier[_OFFSET], run.earlier_last_offset)} and "
+            f"{span(run.first[_OFFSET], run.last_offset)}."
         )
     rest = sum(each.record_count for _, each in runs) - run.record_count
     return sentence + (
         f" {counted(rest, 'more record')} there {'repeats' if rest == 1 else 'repeat'} another." * bool(rest)
     )
-
-
-def _span(first: int, last: int) -> str:
-    return f"offset {first:,}" if first == last else f"{first:,}–{last:,}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -93,7 +93,10 @@ def doctor(
         if not run.is_readable or output.columns is not None:
             run.write(DIAGNOSIS, (each.row() for each in made.diagnoses))
             return
-        lines = [printable(line) for each in made.diagnoses for line in _lines(each, run.width)]
+        firsts: dict[str, int] = {}  # by command the rank of the first diagnosis with it
+        for each in made.diagnoses:
+            firsts.setdefault(each.command or "", each.rank)
+        lines = [printable(line) for each in made.diagnoses for line in _lines(each, firsts, run.width)]
         run.conclude("\n".join([*lines, *_closing(made)]), replaces_summary=True)
         run.count("diagnosis", len(made.diagnoses))
 
@@ -101,15 +104,19 @@ def doctor(
 _INDENT = " " * 11
 
 
-def _lines(diagnosis: Diagnosis, width: int | None) -> Iterator[str]:
-    """A diagnosis as lines: rank, severity and sentence, the evidence, and the next command, which is never cut."""
+def _lines(diagnosis: Diagnosis, firsts: Mapping[str, int], width: int | None) -> Iterator[str]:
+    """A diagnosis as lines: rank, severity and sentence, the evidence, and the next command, which is never cut.
+
+    A command is shown once, with the first of the diagnoses that have it.
+    """
     head = f"{diagnosis.rank:<3}{diagnosis.severity.label:<8}"
     yield from folded_line(f"{diagnosis.subject}: {diagnosis.sentence}", width, _INDENT, head=head)
     if diagnosis.evidence_path is not None:
         offset = diagnosis.evidence_offset
-        yield f"{_INDENT}{diagnosis.evidence_path}{'' if offset is None else f' at offset {offset:,}'}"
+        yield f"{_INDENT}{diagnosis.evidence_path}{'' if offset is None else f' at offset {offset}'}"
     if diagnosis.command is not None:
-        yield f"{_INDENT}next: {diagnosis.command}"
+        first = firsts[diagnosis.command]
+        yield f"{_INDENT}next: {diagnosis.command if first == diagnosis.rank else f'the command of {first}'}"
     yield ""
 
 

@@ -119,7 +119,7 @@ def extract(
         )
         with resumption.publication(extracted.output, sources, job, manifest=DATA_SET_MANIFEST) as publication:
             show_resumed(run, publication, resumption.resume)
-            progress = run.progress(lambda: sum(each.bytes_to_read(terms.selection) for each in found))
+            progress = run.progress(lambda: sum(each.bytes_to_read(terms) for each in found))
             terms.advance = progress.advance
             run.count("records", 0)
             for file in run.results(extract_records(found, publication, terms)):

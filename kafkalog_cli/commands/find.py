@@ -132,8 +132,6 @@ def find(session: Session, sought: Sought, output: DocumentOutput, judging: Judg
         sought = replace(sought, offset=where.place.offset)
     if sought.past_high_watermark and sought.offset is not None:
         raise typer.BadParameter("--past-high-watermark is for times: by its offset a record is found wherever it lies")
-    if sought.visibility_limit is not None and sought.offset is None:
-        raise typer.BadParameter("--visibility-limit is for offsets: for times no visibility is looked up")
     schema = STEP if sought.explain else MATCH
     with (
         Run("find", output, judging, paths=where.paths, main_schema=schema, columns=_COLUMNS) as run,
@@ -171,14 +169,14 @@ def _opened(path: Path) -> Partition:
 def _looked_up(partition: Partition, sought: Sought, limits: Limits) -> LookupResult:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
+    limit, is_past = sought.most_visibility_bytes(partition.path), sought.past_high_watermark
     if sought.offset is not None:
-        return find_offset(
-            partition, sought.offset, visibility_limit=sought.most_visibility_bytes(partition.path), limits=limits
-        )
-    is_past = sought.past_high_watermark
-    if sought.timestamp is not None:
-        return find_timestamp(partition, sought.timestamp, past_high_watermark=is_past, limits=limits)
-    return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
+        return find_offset(partition, sought.offset, visibility_limit=limit, limits=limits)
+    if sought.timestamp is None:
+        return find_max_timestamp(partition, past_high_watermark=is_past, visibility_limit=limit, limits=limits)
+    return find_timestamp(
+        partition, sought.timestamp, past_high_watermark=is_past, visibility_limit=limit, limits=limits
+    )
 
 
 def _show(
@@ -199,7 +197,7 @@ def _show(
     match = found.match
     of_replica: tuple[Assignment, int | None] | tuple[()] = ()
     words = "" if match is not None else f"not found: {found.reason}"
-    if sought.offset is not None and found.visibility is not None:
+    if found.visibility is not None:
         from format.verbs.find.visibility import standing, visibility_sentence
 
         assignment, node_id = of_replica = standing_of()
@@ -209,7 +207,7 @@ def _show(
             words = ". ".join(each for each in (words, standing(partition.name, assignment, node_id)) if each)
     if words and is_one_of_several:
         words = f"{partition.path}: {words}"
-    run.conclude(words)
+    run.conclude("" if match is None else _time_words(match, sought), words)
     if match is not None:
         if match.is_ahead_of_its_file:
             run.conclude(_future_words(match))
@@ -262,6 +260,16 @@ def _standing(
     except UnreadableFile:
         context = read_context([own], terms)  # the run has reported the other one
     return context.assignment_of(partition), context.node_id_of(partition)
+
+
+def _time_words(match: FoundRecord, sought: Sought) -> str:
+    """Which record a time found; empty for an offset."""
+    if sought.offset is not None:
+        return ""
+    at = "without a timestamp" if match.timestamp is None else f"of {iso_time(match.timestamp)}"
+    which = "with the largest timestamp"
+    which = which if sought.timestamp is None else f"at or after {iso_time(sought.timestamp)}"
+    return f"offset {match.location.offset}, {at}, is the first record {which}"
 
 
 def _future_words(match: FoundRecord) -> str:

@@ -41,7 +41,7 @@ _COLUMNS = {
             "gap_count", "duplicate_count", "epochs", "codecs", "batch_count", "mean_batch_bytes",
             "first_timestamp", "last_timestamp", "first_sequence", "last_sequence",
         ),
-        deciding=("first_offset", "last_offset", "record_count", "gap_count", "duplicate_count"),
+        deciding=("producer_id", "transactional_id", "gap_count", "duplicate_count"),
     ),
     "repeated_records": ShownColumns(
         (
@@ -89,7 +89,8 @@ def producers(
 ) -> None:
     """Show who wrote to each partition: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
 
-    Only batch headers are read, and the records of __transaction_state, if it is at the paths, for transactional ids.
+    Only batch headers are read, and for transactional ids the records of __transaction_state, at the paths or beside
+    a partition.
     Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
     compacted partition, gaps in the sequences are normal. With --duplicates the records are read.
     """

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from format.columns import FINDING
 from format.limits import Limits
 from format.node.target import Target
-from format.wording import counted, listed
+from format.wording import counted, listed, offset_range
 from kafkalog_cli.options.groups import first_given, option
 from kafkalog_cli.options.output import LEVELS, DocumentOutput, Judging
 from kafkalog_cli.options.parsers import one_of
@@ -229,7 +229,7 @@ def _say_misplaced(run: Run, coverage: Coverage) -> None:
     run.count("misplaced_records", total)
     if not total:
         return
-    places = [f"{name} ({each.count:,}, offsets {each.first:,} to {each.last:,})" for name, each in found[:_MOST_NAMED]]
+    places = [f"{name} ({each.count:,}, {offset_range(each.first, each.last)})" for name, each in found[:_MOST_NAMED]]
     places += [f"{len(found) - _MOST_NAMED:,} more partitions"] if len(found) > _MOST_NAMED else []
     run.conclude(f"{counted(total, 'record')} in another partition than that of the key: {listed(places)}.")
 

@@ -515,7 +515,7 @@ def _batch_words(damage: Finding | None) -> str:
     if damage is None or damage.location.position is None:
         return "a batch there"
     where = damage.location
-    offset = "" if where.offset is None else f" at offset {where.offset:,}"
+    offset = "" if where.offset is None else f" at offset {where.offset}"
     return f"the batch{offset} ({Path(where.path).name}, position {where.position:,})"
 
 

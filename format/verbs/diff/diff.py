@@ -444,8 +444,8 @@ def _same_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         yield f"{listed(names)} are the same"
         return
     latest = max(each or 0 for each in starts)
-    yield f"{listed(names)} are the same from offset {latest:,} on"
-    begins = [f"{name} at {start or 0:,}" for name, start in zip(names, starts, strict=True)]
+    yield f"{listed(names)} are the same from offset {latest} on"
+    begins = [f"{name} at {start or 0}" for name, start in zip(names, starts, strict=True)]
     yield f"the log begins on {listed(begins)}"
     if not result.is_metadata_log:
         yield f"a leader that begins at {latest:,} makes the others delete what is before"
@@ -468,19 +468,19 @@ def _differences(result: PartitionResult, names: list[str]) -> Iterator[str]:
 
 def _where(kind: str, first: int, result: PartitionResult) -> str:
     if kind == "diverged":
-        return f"at offset {first:,}"
+        return f"at offset {first}"
     if kind == "behind":
         unread = [each for each in result.replicas if each.kind == kind and is_covered((first, first), each.damaged)]
-        return f"from offset {first:,} on" + (", where one of them cannot be read" if unread else "")
+        return f"from offset {first} on" + (", where one of them cannot be read" if unread else "")
     if any(each.damaged for each in result.replicas):
-        return f"from offset {first:,} on, where one of them cannot be read"
+        return f"from offset {first} on, where one of them cannot be read"
     if not result.is_decided:
-        return f"in bytes from offset {first:,} on; it is not known whether the records are the same"
+        return f"in bytes from offset {first} on; it is not known whether the records are the same"
     compacted = max(each.compacted_count for each in result.replicas)
     if compacted:
         gone = f"{counted(compacted, 'record')} {are(compacted)} gone from one of them"
-        return f"from offset {first:,} on by compaction only: {gone}"
-    return f"in bytes only, from offset {first:,} on: the records are the same"
+        return f"from offset {first} on by compaction only: {gone}"
+    return f"in bytes only, from offset {first} on: the records are the same"
 
 
 def overview(results: Sequence[str], other_starts: int = 0, unread: int = 0) -> str:
@@ -539,8 +539,7 @@ def _damage_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         if each.damaged:
             first, last = each.damaged[0]
             more = f" and {counted(len(each.damaged) - 1, 'other place')}" if len(each.damaged) > 1 else ""
-            place = f"offsets {first:,} to {last:,}" if last < 2**63 - 1 else f"offset {first:,} and all after it"
-            place = f"offset {first:,}" if first == last else place
+            place = offset_range(first, last) if last < 2**63 - 1 else f"offset {first} and all after it"
             yield f"{name} cannot be read at {place}{more}"
 
 
@@ -588,14 +587,14 @@ def _deleted(result: PartitionResult, best: ReplicaResult) -> str:
     """What the others delete when the best replica leads: what is before its log start, see ``_same_parts``."""
     start = best.epochs.log_start_offset or 0
     first = min(each.epochs.log_start_offset or 0 for each in result.replicas)
-    return f"; the others delete what is before {start:,}" if first < start else ""
+    return f"; the others delete what is before {start}" if first < start else ""
 
 
 def _loss(lost: Span, committed: Span, *, is_whole: bool) -> str:
     """The records that an election loses, with how many are known as committed."""
     if not lost.count:
         return "none" if is_whole else "none of what these have"
-    at = f"({lost.first:,})" if lost.count == 1 else f"({lost.first:,}–{lost.last:,})"
+    at = f"({lost.words})"
     if committed.count == lost.count:
         return f"{lost.count:,} committed {at}"
     known = f", {committed.count:,} of them known as committed" if committed.count else " not known as committed"
@@ -610,7 +609,7 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     missing = result.missing_node_ids
     if voters is None or missing is None:
         epoch, end = ends[result.best]
-        yield f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end:,}); who votes is not known"
+        yield f"of these, {names[result.best]} has the latest (epoch {epoch}, end {end}); who votes is not known"
         return
     numbers = {each.node_id: number for number, each in enumerate(result.replicas) if each.node_id is not None}
     sets = {each.voters or () for each in result.replicas}
@@ -629,7 +628,7 @@ def _quorum_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
         own = [ends[number][1] for node_id, number in numbers.items() if node_id in voters]
         shared, _ = held_by_majority(own, len(voters))
         if not missing and len(sets) == 1 and result.kind == "behind" and shared < max(own):
-            yield f"no majority has the records from offset {shared:,} on"
+            yield f"no majority has the records from offset {shared} on"
     else:
         yield f"of these, {names[result.best]} has the latest"
     nameless = nameless_words(result, names)
@@ -658,9 +657,9 @@ def _truncations(result: PartitionResult, names: list[str]) -> Iterator[str]:
         if each.truncate_to is None or each.kind != "diverged":
             continue
         if each.truncate_to < each.epochs.log_end_offset:
-            yield f"under {leader}, Kafka truncates {name} to {each.truncate_to:,}"
+            yield f"under {leader}, Kafka truncates {name} to {each.truncate_to}"
         if each.offset is not None and each.truncate_to > each.offset:
-            yield f"Kafka does not repair {name} at {each.offset:,}: the leader epochs agree there"
+            yield f"Kafka does not repair {name} at {each.offset}: the leader epochs agree there"
 
 
 def replica_names(replicas: list[ReplicaResult]) -> list[str]:

@@ -20,9 +20,9 @@ from format.state.metadata_log import unclean_elections
 from format.state.quorum import Quorum, QuorumMember, quorum_of, read_metadata_copies
 from format.timestamps import iso_time
 from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_words, replica_names
-from format.verbs.doctor.diagnosis import Draft, capital, command, span
+from format.verbs.doctor.diagnosis import Draft, capital, command
 from format.verbs.doctor.evidence import Evidence, directory_of
-from format.wording import are, counted, listed
+from format.wording import are, counted, listed, span
 
 #: The id that stands for a log directory that is lost; others that stand for none are not assigned or not known yet.
 _LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -48,22 +48,20 @@ def older_nodes(evidence: Evidence) -> Iterator[Draft]:
             continue
         own = evidence.log_dirs_of_node(each.path)  # not those of a copy of the node
         if evidence.context.source is not None and str(evidence.context.source.partition.path) == each.path:
-            words = f"The metadata log ends at {each.log_end_offset:,}, before what its own newest snapshot has (node "
-            words += f"{node_id} registered at {registered:,}): its end is lost; a broker goes on from the snapshot."
+            words = f"The metadata log ends at {each.log_end_offset}, before what its own newest snapshot has (node "
+            words += f"{node_id} registered at {registered}): its end is lost; a broker goes on from the snapshot."
             subject = evidence.subject_of(each.path, each.topic, each.partition)
             yield Draft("metadata-damaged", subject, words, each.path, each.log_end_offset, command("boot", *own))
             continue
         lacking = [(result.name, one) for result in evidence.differences for one in result.replicas
                    if evidence.log_dir_of(one.path) in own and _lacks_committed(result, one)]  # fmt: skip
         words = f"The directory is older than the last start of node {node_id}: its metadata log ends at "
-        words += (
-            f"{each.log_end_offset:,}, and the node registered at {registered:,} ({evidence.context.source_words}). "
-        )
+        words += f"{each.log_end_offset}, and the node registered at {registered} ({evidence.context.source_words}). "
         words += "An older backup was restored, or its last writes are lost."
         if lacking:
             name, first = lacking[0]
             words += f" It lacks committed records of {counted(len(lacking), 'partition')}, such as {name} "
-            words += f"{first.lost_committed.first:,}-{first.lost_committed.last:,}."
+            words += f"{first.lost_committed.words}."
         yield Draft("node-older", f"node {node_id}", words, each.path, each.log_end_offset,
                     command("diff", *(str(target.path) for target in evidence.targets)),
                     weight=len(lacking), node=f"node {node_id}")  # fmt: skip
@@ -84,7 +82,7 @@ def older_directories(evidence: Evidence) -> Iterator[Draft]:
         if used is None:
             continue
         words = f"The log directory is older than the last start of node {node_id}: its last use ended in a clean stop "
-        words += f"with broker epoch {epochs[path]:,}; the node registered with {registered:,} since, and used {used}. "
+        words += f"with broker epoch {epochs[path]}; the node registered with {registered} since, and used {used}. "
         words += "An older backup was restored, or the disk was away: its logs lack what was written since, and a "
         words += "broker starts all the same."
         follow = command("diff", *(str(target.path) for target in evidence.targets)) if evidence.node_names else None
@@ -125,7 +123,7 @@ def _election(evidence: Evidence, result: PartitionResult) -> str:
     """Who should lead, and what each other replica, elected, loses."""
     best, names = result.replicas[result.best], _names(result)
     best_name, assignment = names[best.path], result.assignment
-    at = "" if result.offset is None else f" from offset {result.offset:,} on"
+    at = "" if result.offset is None else f" from offset {result.offset} on"
     if result.is_of_one_node:
         lacking = [each for each in result.replicas if each.lost.count]
         words = "".join(f"{capital(names[each.path])} lacks {_loss(each)}. " for each in lacking)
@@ -171,8 +169,8 @@ def _loss(replica: ReplicaResult) -> str:
         return "nothing that the others have"
     if committed.count:
         noun = "offset" if committed.count == 1 else "offsets"
-        return f"{committed.count:,} committed {noun} ({committed.first:,}-{committed.last:,})"
-    return f"{counted(lost.count, 'offset')} ({lost.first:,}-{lost.last:,}), none known as committed"
+        return f"{committed.count:,} committed {noun} ({committed.words})"
+    return f"{counted(lost.count, 'offset')} ({lost.words}), none known as committed"
 
 
 def no_leaders(evidence: Evidence) -> Iterator[Draft]:
@@ -240,8 +238,8 @@ def elected_uncleanly(evidence: Evidence) -> Iterator[Draft]:
             words += f": {named_nodes(complete)} had all committed records"
         words += f". What node {leader} lacked is lost"
         start = _start_of_epoch(evidence, topic, number, each.after.leader_epoch)
-        words += "" if start is None else f", from offset {start:,} on"
-        words += f"; the metadata does not show whether it lacked any (offset {each.offset:,})."
+        words += "" if start is None else f", from offset {start} on"
+        words += f"; the metadata does not show whether it lacked any (offset {each.offset})."
         draft = _of_metadata(evidence, "unclean-election", f"{topic}-{number}", words)
         history = command("metadata", "--history", "--topic", topic, str(source.partition.path))
         yield replace(draft, offset=each.offset, command=history)

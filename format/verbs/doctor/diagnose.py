@@ -308,6 +308,8 @@ def _replica_words(evidence: Evidence, place: str, offsets: tuple[int, int], cod
         return words, command("diff", place, *(str(each.replica.path) for each in remedy.intact))
     if code == "segments-lost" or not evidence.has_segments(place):
         return words, command("verify", place)  # nothing of it is left in this log
+    if remedy is not None and remedy.not_at_hand and not remedy.others:
+        return words, command("verify", place)  # salvage comes after the other replicas were looked at
     return words, command("salvage", place, "--output", f"{place.rpartition('/')[2]}.salvaged")
 
 
@@ -324,7 +326,7 @@ def _transactions(evidence: Evidence) -> Iterator[Draft]:
         who = who if each.transactional_id is None else f"{each.transactional_id} (producer {known.producer_id})"
         since = f", since {iso_time(known.start_timestamp)}" if known.start_timestamp >= 0 else ""
         records, _ = each.found.waiting(known)
-        words = f"{who} has a transaction open from offset {known.first_offset:,} on{since}"
+        words = f"{who} has a transaction open from offset {known.first_offset} on{since}"
         if each.is_hanging:
             words += ", and no coordinator will end it"
         words += f". Consumers with read_committed wait for {counted(records, 'record')}"
@@ -351,7 +353,7 @@ def _retention(evidence: Evidence) -> Iterator[Draft]:
         row = late[0]
         at, offset = row["largest_timestamp"], row["largest_timestamp_offset"]
         until = until_words(row["deletable_at"], row["config_source"])
-        which = "A record" if offset is None else f"The record at offset {offset:,}"
+        which = "A record" if offset is None else f"The record at offset {offset}"
         held = [each for each in rows if each in late or each["retained_by"] == "preceding_segment"]
         size = sum(each["size_bytes"] for each in held)
         words = f"{which} has the timestamp {iso_time(at)}: retention by time keeps its segment {until}"
@@ -373,12 +375,12 @@ def _cleaners(evidence: Evidence) -> Iterator[Draft]:
                       weight=found.dirty_bytes, node=evidence.node_of(path))  # fmt: skip
         if each.blocked_by == DAMAGED_BATCH:
             words = "A batch that the cleaner cannot read stops it"
-            words += f" from offset {found.first_dirty_offset:,} on: the log is cleaned no more, and grows."
+            words += f" from offset {found.first_dirty_offset} on: the log is cleaned no more, and grows."
             yield msgspec.structs.replace(draft, sentence=words)
         elif each.blocked_by is None and _waits_long(evidence, each):
             total = found.dirty_bytes + found.clean_bytes
             words = f"The cleaner is behind: {found.dirty_bytes:,} of {counted(total, 'byte')} are dirty, from offset "
-            words += f"{found.first_dirty_offset:,} on, and nothing in the log blocks it: see whether its thread died."
+            words += f"{found.first_dirty_offset} on, and nothing in the log blocks it: see whether its thread died."
             yield msgspec.structs.replace(draft, code="cleaner-behind", sentence=words, graded=Severity.WARNING)
 
 

@@ -10,7 +10,7 @@ from format.columns import DIAGNOSIS
 from format.findings import Severity
 from format.offset_ranges import merged
 from format.rows.record_rows import Row
-from format.wording import counted, shell_line
+from format.wording import counted, shell_line, span
 
 _E, _W = Severity.ERROR, Severity.WARNING
 
@@ -163,13 +163,8 @@ def command(verb: str, *words: str) -> str:
     return shell_line(("kafkalog", verb, *words))
 
 
-def span(first: int, last: int) -> str:
-    """A range of offsets, as ``5`` or ``5-9``."""
-    return f"{first:,}" if first == last else f"{first:,}-{last:,}"
-
-
 def ranges(offsets: Sequence[tuple[int, int]], most: int) -> str:
-    """Ranges of offsets in words, those that touch joined, such as ``offsets 5-9 and 2 more ranges``."""
+    """Ranges of offsets in words, those that touch joined, such as ``offsets 5 to 9 and 2 more ranges``."""
     found = merged(list(offsets))
     shown = [span(*each) for each in found[:most]]
     noun = "offset" if len(found) == 1 and found[0][0] == found[0][1] else "offsets"

@@ -25,10 +25,10 @@ from format.state.cluster_image import ClusterImage
 from format.state.log_headers import HeaderScan, log_chunks, log_parts
 from format.state.metadata_log import MetadataRecord, read_metadata
 from format.timestamps import iso_time
-from format.verbs.doctor.diagnosis import Draft, command, span
+from format.verbs.doctor.diagnosis import Draft, command
 from format.verbs.doctor.evidence import Evidence, directory_of
 from format.verbs.ls.partition_listing import PartitionListing
-from format.wording import counted
+from format.wording import counted, span
 
 #: How much later than a commit the newest record must be for a group to count as stopped, and how large its lag.
 _STOPPED_MS = 10 * 60 * 1000
@@ -50,9 +50,9 @@ def out_of_range(evidence: Evidence) -> Iterator[Draft]:
         if not is_past_end and not members.get(row["group"]):
             continue
         place = f"{row['topic']}-{row['partition']}"
-        bound = f"past its log end {row['log_end_offset']:,}" if is_past_end else "before its log start"
+        bound = f"past its log end {row['log_end_offset']}" if is_past_end else "before its log start"
         at_hand = "" if _is_leader_here(evidence, row["topic"], row["partition"]) else " at the paths"
-        words = f"Group {row['group']} has committed offset {row['offset']:,} of {place}, {bound}{at_hand}: its "
+        words = f"Group {row['group']} has committed offset {row['offset']} of {place}, {bound}{at_hand}: its "
         words += "consumers continue where auto.offset.reset says."
         yield Draft("group-out-of-range", f"group {row['group']}", words, row["path"], row["record_offset"],
                     _follow(evidence, row["group"]))  # fmt: skip

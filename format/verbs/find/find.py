@@ -52,30 +52,36 @@ def find_offset(
 
     The visibility stays unknown where more than ``visibility_limit`` bytes must be read for it.
     """
-
-    def search(log: _SearchedLog) -> None:
-        log.search_offset(offset)
-        if log.lookup.match is not None:
-            log.lookup.match = diagnosed(log.partition, log.bounds, log.lookup.match, limits, visibility_limit)
-
-    return _looked_up(partition, limits, search)
+    return _looked_up(partition, limits, visibility_limit, lambda log: log.search_offset(offset))
 
 
 def find_timestamp(
-    partition: Partition, timestamp: int, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
+    partition: Partition,
+    timestamp: int,
+    *,
+    past_high_watermark: bool = False,
+    visibility_limit: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> LookupResult:
-    """The first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
+    """The first record with a timestamp (ms) at or past this one, as ListOffsets answers it, and who can see it.
 
-    ``past_high_watermark`` also returns records that a broker hides from consumers because they are not replicated.
+    ``past_high_watermark`` also returns records that a broker hides from consumers because they are not replicated;
+    ``visibility_limit`` as in ``find_offset``.
     """
-    return _looked_up(partition, limits, lambda log: log.search_timestamp(timestamp, past_high_watermark))
+    return _looked_up(
+        partition, limits, visibility_limit, lambda log: log.search_timestamp(timestamp, past_high_watermark)
+    )
 
 
 def find_max_timestamp(
-    partition: Partition, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
+    partition: Partition,
+    *,
+    past_high_watermark: bool = False,
+    visibility_limit: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> LookupResult:
-    """The first record with the log's largest timestamp (KIP-734); ``past_high_watermark`` as in ``find_timestamp``."""
-    return _looked_up(partition, limits, lambda log: log.search_max_timestamp(past_high_watermark))
+    """The first record with the log's largest timestamp (KIP-734); the parameters are those of ``find_timestamp``."""
+    return _looked_up(partition, limits, visibility_limit, lambda log: log.search_max_timestamp(past_high_watermark))
 
 
 def partition_to_search(path: Path) -> Partition:
@@ -118,14 +124,16 @@ def _many_partitions(target: Target) -> str:
 # -- the run of a look-up --------------------------------------------------------------------------------------
 
 
-def _looked_up(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> LookupResult:
+def _looked_up(
+    partition: Partition, limits: Limits, visibility_limit: int | None, search: Callable[[_SearchedLog], None]
+) -> LookupResult:
     """The outcome of a search. Beside a running broker, the log is listed and searched again where it seems wrong.
 
     Without one, interrupted swaps count as completed, as its start does that.
     """
     if partition.leftovers and partition.mark in MARKS_OF_REPLICAS and not is_broker_running(partition.path):
         partition, _ = completed_swaps(partition, limits)
-    found = _searched(partition, limits, search)
+    found = _searched(partition, limits, visibility_limit, search)
     seems_right = found.error is None and not found.findings
     if seems_right or partition.mark not in MARKS_OF_REPLICAS or not is_broker_running(partition.path):
         return found
@@ -133,7 +141,8 @@ def _looked_up(partition: Partition, limits: Limits, search: Callable[[_Searched
     def again() -> tuple[list[Finding], LookupResult]:
         for _ in range(_MOST_LISTINGS):
             try:
-                other = _searched(Target(partition.path, Kind.PARTITION).partition, limits, search)
+                listed_again = Target(partition.path, Kind.PARTITION).partition
+                other = _searched(listed_again, limits, visibility_limit, search)
             except KafkaLogError as error:
                 other = LookupResult(error=error)
             if other.error is None:
@@ -146,7 +155,9 @@ def _looked_up(partition: Partition, limits: Limits, search: Callable[[_Searched
     return found
 
 
-def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedLog], None]) -> LookupResult:
+def _searched(
+    partition: Partition, limits: Limits, visibility_limit: int | None, search: Callable[[_SearchedLog], None]
+) -> LookupResult:
     """The outcome of one search, whose last step is the match; its files are closed."""
     lookup = LookupResult(findings=list(_not_searched(partition)))
     bounds, findings = read_bounds(partition, limits)
@@ -154,6 +165,8 @@ def _searched(partition: Partition, limits: Limits, search: Callable[[_SearchedL
     segments = [LookupSegment(lookup, partition, segment, limits) for segment in partition.segments]
     try:
         search(_SearchedLog(partition, segments, bounds, lookup))
+        if lookup.match is not None:
+            lookup.match = diagnosed(partition, bounds, lookup.match, limits, visibility_limit)
     except KafkaLogError as error:
         lookup.error = error
         return lookup
@@ -530,7 +543,8 @@ class _SearchedLog(msgspec.Struct, frozen=True):
         if match is not None:
             segment.scan_step(scan, f"with timestamp {iso_time(max_timestamp)}", searched)
             if (match.location.offset or 0) < self.bounds.log_start_offset:
-                match = replace(match, note=f"below the log start offset {self.bounds.log_start_offset}")
+                note = f"below the log start offset {self.bounds.log_start_offset}"
+                match = replace(match, visibility=Visibility.BELOW_LOG_START, note=note)
             return self._is_found(match, past_high_watermark)
         words = f"{place.words} has the largest timestamp {iso_time(max_timestamp)}"
         if not searched.is_complete:

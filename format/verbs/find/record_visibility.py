@@ -11,7 +11,9 @@ from format.columns import RECORD
 from format.errors import KafkaLogError
 from format.io.session import is_on_disk
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.log_dir import Checkpoints
 from format.node.partition import read_partition
+from format.node.target import Surroundings
 from format.rows.record_rows import Row
 from format.scan.selection import CommittedView
 from format.verbs.find.lookup import Visibility
@@ -42,6 +44,7 @@ class RecordVisibility:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self._limits = limits
+        self._surroundings = Surroundings()
         self._look_at = cache(self._looked_at)
 
     def of(self, row: Row, directory: Path) -> Visibility | None:
@@ -72,7 +75,7 @@ class RecordVisibility:
             return None
         try:
             partition = read_partition(directory)
-            bounds, _findings = read_bounds(partition, self._limits)  # verify reports them
+            bounds, _findings = read_bounds(partition, self._limits, self._around(directory))  # verify reports them
             stability = read_stability(partition, bounds, self._limits)
         except KafkaLogError:
             return None
@@ -82,7 +85,10 @@ class RecordVisibility:
         stable_end = _NO_END if stability.holder is None else stability.last_stable_offset
         return _Served(directory, bounds.log_start_offset, end, stable_end)
 
+    def _around(self, directory: Path) -> Checkpoints:
+        return self._surroundings.checkpoints(directory, self._limits)
+
     def _is_aborted(self, served: _Served, producer_id: int, offset: int) -> bool:
         if served.view is None:
-            served.view = committed_view(served.directory, self._limits)
+            served.view = committed_view(served.directory, self._limits, self._around(served.directory))
         return served.view.is_aborted(producer_id, offset)

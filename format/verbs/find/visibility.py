@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -65,22 +66,17 @@ class Bounds(msgspec.Struct, frozen=True):
         return f"the checkpoint has high watermark {self.replicated_end}, and the running broker a newer one"
 
 
-def read_bounds(partition: Partition, limits: Limits) -> tuple[Bounds, list[Finding]]:
+def read_bounds(
+    partition: Partition, limits: Limits, around: Checkpoints | None = None
+) -> tuple[Bounds, list[Finding]]:
     """The bounds that a broker sets at its start (storage LogLoader, UnifiedLog.updateHighWatermark), and findings.
 
-    A checkpoint that cannot be read gives a finding and sets no bound.
+    A checkpoint that cannot be read gives a finding and sets no bound. ``around``: those of the log directory, if
+    they were read before.
     """
     checkpoints = Checkpoints()
     if partition.key is not None and partition.mark in MARKS_OF_REPLICAS:
-        directory = directory_around(partition.path)
-        paths = {name: directory / name for name in _CHECKPOINTS}
-        checkpoints = read_checkpoints(
-            {name: path for name, path in paths.items() if is_there(path)},
-            limits,
-            is_clean_shutdown=is_there(directory / layout.CLEAN_SHUTDOWN),
-            has_remote_storage=is_there(directory / layout.REMOTE_INDEX_CACHE),
-            lock=live_broker.probe(directory / layout.LOCK),
-        )
+        checkpoints = around or _bounding_checkpoints(directory_around(partition.path), limits)
     offsets = offsets_of(partition, checkpoints)
     findings = [*checkpoints.findings, *remote_head_findings(offsets, partition.location())]
     log_start_offset, log_start_source = offsets.log_start_offset or 0, "the first segment's base offset"
@@ -93,6 +89,18 @@ def read_bounds(partition: Partition, limits: Limits) -> tuple[Bounds, list[Find
         offsets = replace(offsets, high_watermark=None)
     high_watermark = None if offsets.high_watermark is None else replicated_end
     return Bounds(log_start_offset, log_start_source, high_watermark, replicated_end, offsets), findings
+
+
+def _bounding_checkpoints(directory: Path, limits: Limits) -> Checkpoints:
+    """The checkpoints of a log directory that set bounds; the directory, which may be large, is not listed."""
+    paths = {name: directory / name for name in _CHECKPOINTS}
+    return read_checkpoints(
+        {name: path for name, path in paths.items() if is_there(path)},
+        limits,
+        is_clean_shutdown=is_there(directory / layout.CLEAN_SHUTDOWN),
+        has_remote_storage=is_there(directory / layout.REMOTE_INDEX_CACHE),
+        lock=live_broker.probe(directory / layout.LOCK),
+    )
 
 
 class Stability(msgspec.Struct, frozen=True):
@@ -187,10 +195,10 @@ def diagnosed(
 ) -> FoundRecord:
     """The match with its visibility, how its transaction ended, and a note where not every consumer sees it.
 
-    The visibility stays unknown where more than ``most_bytes`` must be read for it.
+    The visibility stays unknown where more than ``most_bytes`` must be read for it; one that is known stays.
     """
     batch, offset = match.batch, match.location.offset
-    if batch is None or offset is None:
+    if batch is None or offset is None or match.visibility is not None:
         return match
     if match.hidden:
         return replace(match, visibility=Visibility.DAMAGED, note=match.hidden)

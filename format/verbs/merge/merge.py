@@ -41,7 +41,7 @@ from format.verbs.diff.replica_log import OfReplicas, Replica, Replicas, matched
 from format.verbs.merge.branch import Claims, History, claims_of, confirm, history_of
 from format.verbs.merge.union import Branch, SegmentPieces, Union
 from format.verbs.verify.written_output import verify_output
-from format.wording import counted, listed, offset_range
+from format.wording import counted, listed, offset_range, span
 
 _MAY_BE_UNREAD = Judgement(
     certainty=Certainty.POSSIBLE,
@@ -229,9 +229,7 @@ class MergedPartition(msgspec.Struct, frozen=True):
                     parts.append(f"{what} {verb} from {self.label(number)} ({counted(count, 'record')})")
         lost = self.all_lost
         if lost:
-            named = ", ".join(
-                f"{first:,}–{last:,}" if last > first else f"{first:,}" for first, last in lost[:_MOST_NAMED]
-            )
+            named = ", ".join(span(*each) for each in lost[:_MOST_NAMED])
             more = f" and {counted(len(lost) - _MOST_NAMED, 'more range')}" if len(lost) > _MOST_NAMED else ""
             parts.append(f"{self._nobody} {named}{more}")
         else:

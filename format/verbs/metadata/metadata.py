@@ -497,7 +497,7 @@ class MetadataResult(msgspec.Struct):
                counted(fenced, "broker") + " fenced" if fenced else ""]  # fmt: skip
         cluster = f" of cluster {self.source.cluster_id}" if self.source.cluster_id else ""
         text = (
-            f"The metadata{cluster} at offset {state.last_offset:,}{when}: {counted(len(image.names), 'topic')}, "
+            f"The metadata{cluster} at offset {state.last_offset}{when}: {counted(len(image.names), 'topic')}, "
             f"{counted(len(image.partitions), 'partition')}, {counted(len(image.brokers), 'broker')}"
         )
         found = [each for each in odd if each]

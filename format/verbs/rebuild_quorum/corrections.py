@@ -215,7 +215,7 @@ def _at_risk(name: str, state: PartitionState, holders: list[int], best: BrokerR
     subject = f"{RECORDS_OF_PARTITION}{name}"
     reason = f"the in-sync replicas were on {named_nodes(holders)}, which {are(len(holders))} not here: "
     if best is not None:
-        subject += f" from offset {best.end_offset:,} on"
+        subject += f" from offset {best.end_offset} on"
         reason += f"lost unless {whose} log directories are given, as node {best.node_id} leads"
     elif len(holders) == 1:
         reason += "lost unless it keeps its log directories"
@@ -259,7 +259,7 @@ def _corrected(
         out = {each.node_id for each in behind}
         isr = [each for each in state.isr if each in here - out]
         reason = (
-            f"the log of {named_nodes(sorted(out))} ends before the high watermark {noted.high_watermark:,} "
+            f"the log of {named_nodes(sorted(out))} ends before the high watermark {noted.high_watermark} "
             f"of node {noted.node_id}"
         )
         path = noted.path

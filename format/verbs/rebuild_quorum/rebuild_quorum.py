@@ -208,7 +208,7 @@ class Rebuilding(msgspec.Struct, frozen=True):
         counts = (len(image.names), "topic"), (len(image.partitions), "partition"), (len(image.brokers), "broker")
         yield (
             f"{'Controllers' if len(self.voters) > 1 else 'Controller'} {names} of cluster {self.cluster_id}: metadata "
-            f"from {_owner(self.copy)}, to offset {self.copy.end[1] - 1:,}{when}, with "
+            f"from {_owner(self.copy)}, to offset {self.copy.end[1] - 1}{when}, with "
             f"{listed([counted(*each) for each in counts])}."
         )
         if self.copy.gap:
@@ -399,10 +399,10 @@ def _changes_in_others(
         elif other.dropped_from is not None:
             end = copy.end[1]
             later = records_after_damage(other, found.image, end, limits)
-            reason = f"it is in records from offset {end:,} on, after damage in the copy of {_owner(other)}"
+            reason = f"it is in records from offset {end} on, after damage in the copy of {_owner(other)}"
             yield from changes_between(found.image, later, later.subjects, reason, str(other.path))
         if other.dropped_from is not None and other.dropped_from >= copy.end[1]:
-            not_checked.append(f"what is damaged in {other.path} at offset {other.dropped_from:,}")
+            not_checked.append(f"what is damaged in {other.path} at offset {other.dropped_from}")
 
 
 def _changes_since(
@@ -412,7 +412,7 @@ def _changes_since(
     try:
         later = surviving_records(other, limits, since=cut)
     except Refused as error:
-        not_checked.append(f"what only {other.path} has from offset {cut:,} on: {error.message}")
+        not_checked.append(f"what only {other.path} has from offset {cut} on: {error.message}")
         return
     subjects = dict(later.subjects)
     if later.before is None:  # a snapshot has some of the records: what is gone in it is named by the copy alone
@@ -420,7 +420,7 @@ def _changes_since(
             subjects.setdefault(key, read)
     later.subjects = subjects
     before = found.image if later.before is None or cut >= copy.end[1] else later.before
-    reason = f"it is in records from offset {cut:,} on, which only the copy of {_owner(other)} has"
+    reason = f"it is in records from offset {cut} on, which only the copy of {_owner(other)} has"
     yield from changes_between(before, later, subjects, reason, str(other.path))
 
 

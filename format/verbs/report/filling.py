@@ -18,7 +18,7 @@ from format.rows.record_rows import Row
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.survey import ReportSurvey, SurveyedPartition
 from format.verbs.report.terms import MOST_PARTITIONS, MOST_ROWS, Report
-from format.wording import counted, listed, plural
+from format.wording import counted, listed, plural, span
 
 #: The most findings of one code that are kept; the table may have room for fewer.
 _MOST_OF_CODE = 500
@@ -139,7 +139,7 @@ def _loss_words(losses: Sequence[tuple[int, int]], *, is_whole: bool) -> str:
     """The lost offsets of one place in brackets; ``is_whole`` says whether these are all of them."""
     if not losses:
         return ""
-    ranges = [f"{first:,}" if first == last else f"{first:,} to {last:,}" for first, last in losses[:_MOST_RANGES]]
+    ranges = [span(*each) for each in losses[:_MOST_RANGES]]
     if len(losses) > len(ranges):
         more = len(losses) - len(ranges)
         ranges.append(counted(more, "more range") if is_whole else "others")

@@ -21,7 +21,7 @@ from format.log.control_records import ControlRecord
 from format.node.log_dir import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition, read_partition
-from format.node.target import Target
+from format.node.target import Surroundings, Target
 from format.scan.drivers import SerialDriver, with_last_finding
 from format.scan.protocol import Driver, LogUnit
 from format.scan.selected_logs import log_of_segment, selected_logs
@@ -218,10 +218,12 @@ def take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Fin
 def logs_below(target: Target, selection: Selection, limits: Limits = DEFAULT_LIMITS) -> Iterator[LogUnit | Finding]:
     """The logs that may hold selected records, in order, and findings."""
     logs = selected_logs(target, selection)
-    return logs if not selection.read_committed else _committed(logs, limits)
+    return logs if not selection.read_committed else _committed(logs, limits, target.surroundings)
 
 
-def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[LogUnit | Finding]:
+def _committed(
+    logs: Iterator[LogUnit | Finding], limits: Limits, surroundings: Surroundings
+) -> Iterator[LogUnit | Finding]:
     """The same logs with their views. The headers of a partition are read once, before its first log."""
     directory: Path | None = None
     view: CommittedView | None = None
@@ -229,15 +231,20 @@ def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[Lo
         if isinstance(log, LogUnit):
             if log.path.parent != directory:
                 directory = log.path.parent
-                view = committed_view(directory, limits)
+                view = committed_view(directory, limits, surroundings.checkpoints(directory, limits))
             yield replace(log, committed=view)
         else:
             yield log
 
 
-def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> CommittedView:
-    """What read_committed consumers see of a partition; damage is not reported here but when records are read."""
-    checkpoints = Target(directory).checkpoints_around(limits)
+def committed_view(
+    directory: Path, limits: Limits = DEFAULT_LIMITS, checkpoints: Checkpoints | None = None
+) -> CommittedView:
+    """What read_committed consumers see of a partition; damage is not reported here but when records are read.
+
+    ``checkpoints`` are those of its log directory, if they were read before.
+    """
+    checkpoints = Surroundings().checkpoints(directory, limits) if checkpoints is None else checkpoints
     found = PartitionTransactions.of_partition(read_partition(directory), checkpoints)
     list(read_partition_transactions(found, None, limits))
     column = {name: number for number, name in enumerate(ENDED_COLUMNS)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import msgspec
@@ -13,11 +15,12 @@ from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, Severity, finding_of
 from format.internal_topics.decoder import TRANSACTION_STATUSES, decoder_for
 from format.internal_topics.record_check import InternalRecordCheck
+from format.io.session import is_on_disk
 from format.layout import TRANSACTION_STATE_TOPIC, coordinator_partition
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.read_records import record_tables
-from format.node.log_dir import Checkpoints, Kind
+from format.node.log_dir import Checkpoints, Kind, directory_around
 from format.node.partition import NOT_A_SEGMENT_NAME, Partition, read_partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target, require_one_cluster
@@ -328,6 +331,7 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
 
     def _units(self, topics: frozenset[str], limits: Limits) -> Iterator[Unit]:
         require_one_cluster(self.targets, limits)
+        given: set[Path] = set()
         for target in self.targets:
             for found in _partitions_at(target, limits):
                 if isinstance(found, Finding):
@@ -340,12 +344,28 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
                 if partition.topic == TRANSACTION_STATE_TOPIC:
                     if partition.number is not None:
                         self.ids.partitions.add(partition.number)
+                    given.add(partition.path)
                     yield ReplicaUnit(partition, None)
                 if partition.topic is not None:
                     self.topics.add(partition.topic)
                 if not topics or partition.topic in topics:
                     yield from unread_findings(partition)
                     yield ReplicaUnit(partition, checkpoints.of_partition(partition.key))
+        for partition in self._coordinators_beside():
+            if partition.path not in given and partition.number is not None:
+                self.ids.partitions.add(partition.number)
+                yield ReplicaUnit(partition, None)
+
+    def _coordinators_beside(self) -> Iterator[Partition]:
+        """The partitions of __transaction_state in the log directories around partitions, on disks of this host."""
+        alone = (each for each in self.targets if each.kind is not Kind.LOG_DIR and is_on_disk(each.path))
+        around = {directory_around(each.path if each.kind is Kind.PARTITION else each.path.parent) for each in alone}
+        for directory in sorted(around):
+            for path in sorted(directory.glob(f"{TRANSACTION_STATE_TOPIC}-*")):
+                with suppress(KafkaLogError):  # not_checked says that no ids are known
+                    partition = read_partition(path)
+                    if partition.topic == TRANSACTION_STATE_TOPIC and partition.mark is None:
+                        yield partition
 
 
 def _partitions_at(target: Target, limits: Limits) -> Iterator[tuple[Partition, Checkpoints] | Finding]:

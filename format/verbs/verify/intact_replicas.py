@@ -230,12 +230,15 @@ class Remedy(msgspec.Struct, frozen=True):
 
     @property
     def merge(self) -> str | None:
-        """The command that makes one log of all replicas, where each lacks something that another one has."""
+        """The command that makes one log of all replicas, where each lacks something that another one has.
+
+        It is the same for each of them.
+        """
         if not self.intact or not self.others or self.source is not None or not self.is_deep:
             return None
-        replicas = (self.damaged, *(each.replica for each in self.others))
-        words = ["kafkalog", "salvage", "--merge", *(str(each.path) for each in replicas)]
-        return shell_line([*words, "--output", f"{self.damaged.partition.name}.merged"])
+        paths = sorted(str(each.path) for each in (self.damaged, *(other.replica for other in self.others)))
+        output = f"{self.damaged.partition.name}.merged"
+        return shell_line(["kafkalog", "salvage", "--merge", *paths, "--output", output])
 
     @property
     def next_step(self) -> str:

@@ -43,12 +43,29 @@ def test_plain_kinds(kind: str, data: bytes, text: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (rb'{"n":"Zo\u00eb","\u00e4":1}', '{"n":"Zoë","ä":1}'),
+        (rb'"\\u00eb \\\u00eb"', r'"\\u00eb \\ë"'),
+        (rb'"\uD83D\ude00"', '"😀"'),
+        (rb'"\u0022\u005c\u0000\n\u2028"', r'"\u0022\u005c\u0000\n\u2028"'),
+    ],
+)
+def test_json_has_letters_as_they_are_read(data: bytes, text: str) -> None:
+    """Not what needs an escape, or cannot be seen."""
+    assert value_as("json", data) == Decoded(text, "json")
+    assert json.loads(text) == json.loads(data)
+
+
+@pytest.mark.parametrize(
     ("kind", "data", "reason"),
     [
         ("string", b"a\xff", "not UTF-8 at byte 1"),
         ("json", b"{1}", "not JSON"),
         ("json", b'"\xff"', "not UTF-8 at byte 1"),
         ("json", b"NaN", "not JSON"),
+        ("json", rb'"\u00zz"', "not JSON"),
+        ("json", rb'"\ud83d"', "not JSON"),
         ("json", b"[" * 100_000 + b"]" * 100_000, "nested too deeply"),
         ("int", b"abc", "an int has 4 bytes, not 3"),
         ("long", b"", "a long has 8 bytes, not 0"),

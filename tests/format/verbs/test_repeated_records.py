@@ -62,7 +62,7 @@ def test_what_is_said_of_records_written_twice(
     apart = 0 if kind == "batch" else 300
     assert row["time_apart_ms"] == apart
     assert sentence.startswith(f"3 records of orders-0 were written twice, {apart / 1000:g} s apart, {words}")
-    assert "0–2 and 3–5. To see them: kafkalog dump --records --from-offset 0 --to-offset 5 " in sentence
+    assert "offsets 0 to 2 and 3 to 5. To see them: kafkalog dump --records --from-offset 0 --to-offset 5 " in sentence
     assert ("duplicate" in sentence) == (kind == "sequence")
 
 
@@ -70,7 +70,7 @@ def test_a_producer_that_goes_on_was_not_restarted(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", 0, [sent(0, 7), sent(3, 8), sent(6, 7, sequence=3, values=[b"later"])])
     [row], [sentence], _ = read(tmp_path / "orders-0")
     assert row["kind"] == "other_producer"
-    assert "by producers 7 and 8: 0–2 and 3–5." in sentence
+    assert "by producers 7 and 8: offsets 0 to 2 and 3 to 5." in sentence
 
 
 def test_what_is_no_repeat(tmp_path: Path) -> None:

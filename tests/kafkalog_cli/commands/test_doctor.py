@@ -19,6 +19,7 @@ from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import node
 from tests.format.verbs.groups.commit_logs import batches_of, commit
 from tests.format.verbs.txns.transaction_logs import data
+from tests.metadata_logs import write_metadata_log, write_node
 
 WHOLE = "records and all files beside them."
 
@@ -62,9 +63,9 @@ def test_replicas_that_diverge(data_dir: Path, capfd: pytest.CaptureFixture[str]
     assert run.code == 1
     head, rest = run.out.split("\n\n")
     lines = head.splitlines()
-    assert lines[0].startswith("1  error   ledger-0: Its replicas diverge from offset 1,250 on. Elect node 2")
-    assert "node 1 loses 500 committed offsets (1,250-1,749)" in lines[0]
-    assert lines[1] == f"           {nodes[1] / 'ledger-0'} at offset 1,250"
+    assert lines[0].startswith("1  error   ledger-0: Its replicas diverge from offset 1250 on. Elect node 2")
+    assert "node 1 loses 500 committed offsets (1250 to 1749)" in lines[0]
+    assert lines[1] == f"           {nodes[1] / 'ledger-0'} at offset 1250"
     assert lines[2] == f"           next: kafkalog diff {nodes[0] / 'ledger-0'} {nodes[1] / 'ledger-0'}"
     assert rest.splitlines()[0] == f"doctor: 2 nodes, 2 partitions (3 replicas): {WHOLE}"
     assert rest.splitlines()[1].startswith("Not known: ")
@@ -183,6 +184,39 @@ def test_conditions_of_fail_on(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert codes == {"ahead": 0, "other": 1}
 
 
+def damaged_at(*places: int) -> bytes:
+    content = bytearray(b"".join(batches(4)))
+    for place in places:
+        content[place] ^= 1
+    return bytes(content)
+
+
+def test_a_command_for_two_damaged_replicas_is_shown_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each lacks what the other one has: one merge mends both."""
+    for node_id, place in ((1, 90), (2, len(damaged_at()) - 1)):
+        node(tmp_path / f"node-{node_id}", {"orders-0": {0: [damaged_at(place)]}}, node_id=node_id)
+    nodes = [tmp_path / "node-1", tmp_path / "node-2"]
+    rows = [each for each in Printed(capfd, "--deep", "--format", "jsonl", *nodes).rows if each["type"] == "diagnosis"]
+    merge = f"kafkalog salvage --merge {nodes[0]}/orders-0 {nodes[1]}/orders-0 --output orders-0.merged"
+    assert [each["command"] for each in rows if each["code"] == "records-damaged"] == [merge, merge]
+    printed = Printed(capfd, "--deep", *nodes).out
+    assert (printed.count(merge), printed.count("next: the command of 1\n")) == (1, 1)
+
+
+@pytest.mark.parametrize("replicas", [(1,), (1, 2)])
+def test_salvage_waits_for_the_replicas_that_were_not_given(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], replicas: tuple[int, ...]
+) -> None:
+    here = write_node(tmp_path / "node-1", 1)
+    ModelReplica(plain(12), damaged={4}).write(here)
+    write_metadata_log(here, replicas=replicas, isr=replicas)
+    rows = Printed(capfd, "--format", "jsonl", "--deep", here).rows
+    [found] = [each for each in rows if each.get("code") == "records-damaged"]
+    is_said = "Give their log directories too, before salvage" in found["sentence"]
+    assert is_said == (len(replicas) > 1)
+    assert found["command"].split()[1] == ("verify" if is_said else "salvage")
+
+
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_lines_fit_a_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str], width: int) -> None:
     """All but evidence and commands, which are copied."""
@@ -191,8 +225,8 @@ def test_lines_fit_a_terminal(tmp_path: Path, capfd: pytest.CaptureFixture[str],
 
     words = "long words follow " * 20
     made = Diagnosis(12, Severity.WARNING, "verify", "orders-0", words, "/x" * 60, 12345, "kafkalog " + "x" * 99, "c")
-    lines = list(doctor._lines(made, width))
-    assert lines[-3:] == [f"           {'/x' * 60} at offset 12,345", f"           next: kafkalog {'x' * 99}", ""]
+    lines = list(doctor._lines(made, {made.command or "": 12}, width))
+    assert lines[-3:] == [f"           {'/x' * 60} at offset 12345", f"           next: kafkalog {'x' * 99}", ""]
     assert max(map(len, lines[:-3])) <= width
     assert lines[0].startswith("12 warning orders-0: long words")
     assert all(line.startswith(" " * 11) for line in lines[1:-3])

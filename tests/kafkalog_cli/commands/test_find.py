@@ -52,7 +52,7 @@ def test_the_metadata_in_another_log_directory_of_the_node(tmp_path: Path, run_k
 
 
 def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
-    """One row, whichever way it was asked for; who sees the record is said of an offset."""
+    """One row, whichever way it was asked for."""
     partition = partition_of(tmp_path)
     ways = (("--offset", "37"), ("--timestamp", str(BASE_TIMESTAMP + 37)), ("--timestamp", "2023-11-14T22:13:20.037Z"))
     runs = run_kafkalog_many(("find", partition, *way, *JSON) for way in ways)
@@ -67,7 +67,7 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             "timestamp": BASE_TIMESTAMP + 37,
             "segment_base_offset": 30,
             "leader_epoch": 4,
-            "visibility": "visible" if run is runs[0] else None,
+            "visibility": "visible",
             "is_control": False,
             "is_transactional": False,
             "transaction_state": None,
@@ -83,7 +83,9 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             "path": str(partition / f"{30:020d}.log"),
         }
         assert position > 0
-        assert run.stderr == (f"offset 37 is {IN_ONE_REPLICA}\n" if run is runs[0] else "")
+        when = "2023-11-14T22:13:20.037Z"
+        at = f"offset 37, of {when}, is the first record at or after {when}\n" if run is not runs[0] else ""
+        assert run.stderr == f"{at}offset 37 is {IN_ONE_REPLICA}\n"
         assert run.summary["complete"] is True
         assert run.summary["exit_code"] == 0
         assert run.summary["counts"]["match"] == 1
@@ -91,9 +93,20 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
 
 
 def test_the_largest_timestamp(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
-    run = run_one(run_kafkalog_many, "find", partition_of(tmp_path), "--max-timestamp", *JSON)
+    """Who sees it is said as for an offset, or that it was not looked up."""
+    partition = partition_of(tmp_path)
+    run = run_one(run_kafkalog_many, "find", partition, "--max-timestamp", *JSON)
     (row,) = run.check(0).rows()
-    assert (row["offset"], row["timestamp"]) == (59, BASE_TIMESTAMP + 59)
+    assert (row["offset"], row["timestamp"], row["visibility"]) == (59, BASE_TIMESTAMP + 59, "visible")
+    first = f"offset 59, of {iso_time(BASE_TIMESTAMP + 59)}, is the first record with the largest timestamp\n"
+    assert run.stderr == f"{first}offset 59 is {IN_ONE_REPLICA}\n"
+    run = run_one(run_kafkalog_many, "find", partition, "--max-timestamp", "--visibility-limit", "1", *JSON)
+    assert [each["visibility"] for each in run.check(0).rows()] == [None]
+    assert run.stderr == first
+    assert "who can see the record" in run.summary["not_checked"][0]
+    write_checkpoint(tmp_path, "log-start-offset-checkpoint", "topic", 0, 60)  # the segment is still there
+    run = run_one(run_kafkalog_many, "find", partition, "--max-timestamp", *JSON)
+    assert [each["visibility"] for each in run.check(0).rows()] == ["below_log_start"]
 
 
 def test_not_found(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
@@ -195,7 +208,7 @@ def test_high_watermark(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     )
     assert hidden.check(1).rows() == []
     assert "high watermark 50" in hidden.stderr
-    assert [row["offset"] for row in shown.check(0).rows("match")] == [59]
+    assert [(row["offset"], row["visibility"]) for row in shown.check(0).rows("match")] == [(59, "not_replicated")]
     assert [row["offset"] for row in by_offset.check(0).rows("match")] == [55]
     assert "high watermark 50" in by_offset.stderr
 
@@ -207,7 +220,6 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("find", partition), "exactly one of"),
         (("find", partition, "--offset", "1", "--max-timestamp"), "exactly one of"),
         (("find", partition, "--offset", "1", "--past-high-watermark"), "--past-high-watermark is for times"),
-        (("find", partition, "--max-timestamp", "--visibility-limit", "1"), "--visibility-limit is for offsets"),
         (("find", partition, "--offset", "-1"), "whole number"),
         (("find", partition, "--offset", "1", "--value-as", "json", "--format", "jsonl"), "use dump --records"),
         (("find", partition, "--offset", "1", "--key-as", "json", "--explain"), "without --explain"),

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 from format.columns import PRODUCER, REPEATED_RECORDS
 from tests.building import batch, write_segment
+from tests.kafkalog_cli.terminals import Terminal, run_on_terminal
 from tests.running import Run
 
 
-def test_rows_and_sentence(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:
+def test_rows_and_sentence(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path) -> None:
     node = data_dir / "trials" / "transactions" / "node-1"
-    run, one, none = run_kafkalog_many(
+    shutil.copytree(node / "payments-0", tmp_path / "payments-0")
+    run, one, beside, none = run_kafkalog_many(
         [
             ("producers", "--format", "jsonl", "--topic", "payments", node),
             ("producers", "--format", "jsonl", "--transactional-id", "fenced", node),
-            ("producers", "--format", "jsonl", "--producer-id", "4", node / "payments-0"),
+            ("producers", "--format", "jsonl", "--transactional-id", "fenced", node / "payments-0"),
+            ("producers", "--format", "jsonl", "--producer-id", "4", tmp_path / "payments-0"),
         ]
     )
     rows = run.check(0).rows("producer")
@@ -25,23 +29,39 @@ def test_rows_and_sentence(run_kafkalog_many: Callable[..., list[Run]], data_dir
     assert run.stderr.startswith(f"{len({row['producer_id'] for row in rows})} producers wrote ")
     assert " to 2 of 2 partitions." in run.stderr
     assert {row["transactional_id"] for row in one.check(0).rows("producer")} == {"fenced"}
+    assert [row["transactional_id"] for row in beside.check(0).rows("producer")] == ["fenced"]
+    assert beside.summary["not_checked"] == []
     assert [row["transactional_id"] for row in none.check(0).rows("producer")] == [None]
     assert none.summary["not_checked"] == ["transactional ids: no __transaction_state was read"]
 
 
-def test_a_producer_that_is_not_found(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:
+def test_who_wrote_is_shown_on_a_narrow_terminal(data_dir: Path, tmp_path: Path) -> None:
+    """Of one partition, and of several."""
+    node = data_dir / "trials" / "transactions" / "node-1"
+    for words in ([str(node / "payments-0")], ["--topic", "payments", str(node)]):
+        lines = run_on_terminal(["producers", *words], Terminal(columns=80), tmp_path).screen(80)
+        header = next(line.split() for line in lines if "producer_id" in line)
+        assert {"producer_id", "transactional_id"} <= set(header)
+        assert ("partition" in header) == (len(words) > 1)
+
+
+def test_a_producer_that_is_not_found(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, tmp_path: Path
+) -> None:
     """A transactional id is absent only if the partition of __transaction_state that would hold it was read."""
     node = data_dir / "kafka-4.3-single" / "node-1"
+    for alone, path in (("known", node), ("unknown", data_dir / "trials" / "transactions" / "node-1")):
+        shutil.copytree(path / "payments-0", tmp_path / alone / "payments-0")
+    shutil.copytree(node / "__cluster_metadata-0", tmp_path / "known" / "__cluster_metadata-0")
     verbs: list[tuple[str, ...]] = [("txns",), ("producers",), ("producers", "--duplicates")]
     for verb, absent, unread, unknown in zip(
         verbs,
         run_kafkalog_many([(*verb, "--transactional-id", "nobody", node) for verb in verbs]),
-        run_kafkalog_many([(*verb, "--transactional-id", "payments-hanging", node / "payments-0") for verb in verbs]),
         run_kafkalog_many(
-            [
-                (*verb, "--transactional-id", "nobody", data_dir / "trials" / "transactions" / "node-1" / "payments-0")
-                for verb in verbs
-            ]
+            [(*verb, "--transactional-id", "payments-hanging", tmp_path / "known" / "payments-0") for verb in verbs]
+        ),
+        run_kafkalog_many(
+            [(*verb, "--transactional-id", "nobody", tmp_path / "unknown" / "payments-0") for verb in verbs]
         ),
         strict=True,
     ):

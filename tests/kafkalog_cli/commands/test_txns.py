@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -58,8 +59,12 @@ def test_options_narrow(kafkalog: Kafkalog, node: Path) -> None:
     assert offsets("--open", "--at", "2026-11-21T08:41:36.400") == []
 
 
-def test_without_coordinators_it_says_what_is_not_known(kafkalog: Kafkalog, node: Path) -> None:
-    run = kafkalog("--format", "jsonl", "--open", node / "payments-0").check(0)
+def test_without_coordinators_it_says_what_is_not_known(kafkalog: Kafkalog, node: Path, tmp_path: Path) -> None:
+    """Those beside a partition are read."""
+    (row,) = kafkalog("--format", "jsonl", "--open", node / "payments-0").check(0).rows("transaction")
+    assert (row["transactional_id"], row["coordinator_state"]) == ("payments-hanging", "Ongoing")
+    shutil.copytree(node / "payments-0", tmp_path / "payments-0")
+    run = kafkalog("--format", "jsonl", "--open", tmp_path / "payments-0").check(0)
     (row,) = run.rows("transaction")
     assert (row["transactional_id"], row["coordinator_state"], row["timeout_ms"], row["is_hanging"]) == (None,) * 4
     assert any("no __transaction_state" in each for each in run.summary["not_checked"])

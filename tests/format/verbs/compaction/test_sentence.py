@@ -46,7 +46,7 @@ def test_the_batch_at_which_the_cleaner_stops_is_named(tmp_path: Path) -> None:
     where = Location(str(tmp_path / "orders-0" / f"{100:020}.log"), "orders", 0, 100)
     partition = read_partition(tmp_path / "orders-0")
     for place, words in (
-        (where.at(200_594, 50_151, 1120), f"the batch at offset 1,120 ({100:020}.log, position 200,594)"),
+        (where.at(200_594, 50_151, 1120), f"the batch at offset 1120 ({100:020}.log, position 200,594)"),
         (where.at(200_594), f"the batch ({100:020}.log, position 200,594)"),
         (where, "a batch there"),
     ):

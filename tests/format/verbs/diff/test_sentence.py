@@ -44,7 +44,7 @@ def row_of(result: PartitionResult) -> dict[str, Any]:
 
 def test_nothing_is_lost_only_if_every_assigned_replica_is_here(tmp_path: Path) -> None:
     result, words = verdict(tmp_path, {1: SHORT, 2: LONG}, replicas=(1, 2), isr=(1, 2), leader=-1)
-    assert words == "orders-0  elect node 2, which loses none · node 1 loses 6 not known as committed (30–35)"
+    assert words == "orders-0  elect node 2, which loses none · node 1 loses 6 not known as committed (30 to 35)"
     assert evidence(result).startswith("orders-0: node 1 is behind node 2 from offset 30 on. By the metadata of node 1")
     assert result.is_whole
     row = row_of(result)
@@ -60,7 +60,7 @@ def test_no_election_decides_between_the_directories_of_one_node(tmp_path: Path)
     (result,) = [each for each in diff([Target(each) for each in paths]) if isinstance(each, PartitionResult)]
     assert sentence(result) == (
         f"orders-0  {paths[0]} is behind {paths[1]} from offset 30 on · "
-        f"{paths[0]} lacks 6 not known as committed (30–35) · all are of node 1: no election decides between them"
+        f"{paths[0]} lacks 6 not known as committed (30 to 35) · all are of node 1: no election decides between them"
     )
     assert (row_of(result)["elect_node_id"], row_of(result)["lost_if_elected"]) == (None, None)
 
@@ -134,8 +134,8 @@ def test_damage_takes_the_comfort_away(tmp_path: Path) -> None:
     result, words = verdict(tmp_path, {1: SHORT, 2: damaged}, replicas=(1, 2), isr=(1, 2), leader=-1)
     assert not result.is_whole
     assert words == (
-        "orders-0  of these, elect node 1, which loses 6 not known as committed (30–35) · "
-        "node 2 loses 3 committed (9–11) · node 2 cannot be read at offsets 9 to 11"
+        "orders-0  of these, elect node 1, which loses 6 not known as committed (30 to 35) · "
+        "node 2 loses 3 committed (9 to 11) · node 2 cannot be read at offsets 9 to 11"
     )
 
 
@@ -218,9 +218,9 @@ def test_an_overview_counts_what_differs() -> None:
 @pytest.mark.parametrize(
     ("high_watermark", "words"),
     [
-        (30, "loses 6 not known as committed (30–35)"),
-        (33, "loses 6, 3 of them known as committed (30–35)"),
-        (36, "loses 6 committed (30–35)"),
+        (30, "loses 6 not known as committed (30 to 35)"),
+        (33, "loses 6, 3 of them known as committed (30 to 35)"),
+        (36, "loses 6 committed (30 to 35)"),
     ],
 )
 def test_a_loss_says_how_much_was_committed(tmp_path: Path, high_watermark: int, words: str) -> None:

@@ -65,7 +65,7 @@ def test_what_is_damaged_on_all_is_lost_and_named(tmp_path: Path) -> None:
     assert found.lost == {9, 10, 11}
     assert found.codes == ["no-intact-replica"]
     assert found.records == content([each for number, each in enumerate(batches) if number != 3])
-    assert "no replica here has 9–11" in found.plan.sentence()
+    assert "no replica here has 9 to 11" in found.plan.sentence()
 
 
 def test_a_cut_tail_is_appended_from_a_replica_of_the_same_epoch(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_replica_that_cannot_be_read_may_have_what_is_lost(tmp_path: Path, mon
         ModelReplica(batches, damaged={3}).write(tmp_path / f"node-{number}")
     forbid_reading(tmp_path / "node-2/orders-0" / f"{0:020d}.log", monkeypatch)
     found = merged([tmp_path / "node-1", tmp_path / "node-2"], tmp_path / "out")
-    assert found.plan.sentence().endswith("no replica that could be read has 9–11 · 1 replica could not be read")
+    assert found.plan.sentence().endswith("no replica that could be read has 9 to 11 · 1 replica could not be read")
     lost, unread = sorted(found.findings, key=lambda each: each.severity, reverse=True)
     assert (lost.code, lost.certainty) == ("no-intact-replica", Certainty.POSSIBLE)
     assert lost.next_step is not None
@@ -505,7 +505,7 @@ def test_first_segments_that_are_missing_everywhere_are_named(tmp_path: Path) ->
     assert found.lost == {3, 4, 5}  # retention had removed the others on the second node
     [missing] = found.findings
     assert (missing.code, missing.severity.label, missing.certainty.value) == ("no-intact-replica", "warning", "likely")
-    assert "no replica here has 3–5" in found.plan.sentence()
+    assert "no replica here has 3 to 5" in found.plan.sentence()
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def places_of(finding: dict[str, Any]) -> str:
     ("losses", "words"),
     [
         ([], "orders-0"),
-        ([(2006, 2006)], "orders-0 (offset 2,006 lost)"),
-        ([(2006, 2083), (9, 9)], "orders-0 (offsets 2,006 to 2,083 and 9 lost)"),
+        ([(2006, 2006)], "orders-0 (offset 2006 lost)"),
+        ([(2006, 2083), (9, 9)], "orders-0 (offsets 2006 to 2083 and 9 lost)"),
         ([(1, 2), (4, 5), (7, 8)], "orders-0 (offsets 1 to 2, 4 to 5 and 1 more range lost)"),
         ([(each, each) for each in range(501)], "orders-0 (offsets 0, 1 and others lost)"),
     ],

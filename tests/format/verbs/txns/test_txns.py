@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,8 +28,10 @@ def test_last_stable_offsets_are_those_of_the_broker(witnessed_corpus: Corpus) -
     assert len(common) > 0
 
 
-def test_the_open_transaction_of_a_corpus(data_dir: Path) -> None:
-    rows, _, findings = read(data_dir / "kafka-4.3-single" / "node-1")
+def test_the_open_transaction_of_a_corpus(data_dir: Path, tmp_path: Path) -> None:
+    """The log of its coordinator is also found beside the partition."""
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    rows, _, findings = read(node)
     assert findings == []
     (row,) = (each for each in rows if each["state"] == "open")
     assert (row["topic"], row["partition"], row["first_offset"], row["last_offset"]) == ("payments", 0, 111, 135)
@@ -39,7 +42,9 @@ def test_the_open_transaction_of_a_corpus(data_dir: Path) -> None:
     )
     assert (row["record_count"], row["waiting_record_count"], row["is_hanging"]) == (25, 65, False)
     assert row["abort_command"] is None, "its coordinator will end it"
-    (alone,) = (each for each in read(data_dir / "kafka-4.3-single" / "node-1" / "payments-0", only_open=True)[0])
+    assert read(node / "payments-0", only_open=True)[0] == [row]
+    shutil.copytree(node / "payments-0", tmp_path / "payments-0")
+    (alone,) = read(tmp_path / "payments-0", only_open=True)[0]
     assert alone["is_hanging"] is None
     assert alone["abort_command"] == (
         "kafka-transactions.sh --bootstrap-server localhost:9092 abort "

@@ -1,0 +1,65 @@
+"""A node with many partitions: what is read of its log directory does not grow with their number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.node import log_dir
+from format.verbs.find import visibility
+from kafkalog_cli.main import main
+from tests.building import batches
+from tests.format.verbs.doctor.looking import node
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["boot"],
+        ["compaction"],
+        ["doctor"],
+        ["dump", "--records"],
+        ["dump", "--records", "--read-committed"],
+        ["extract", "--to", "jsonl", "--read-committed", "--output", "written"],
+        ["grep", "value"],
+        ["ls"],
+        ["producers"],
+        ["producers", "--duplicates"],
+        ["recompress", "--codec", "zstd", "--output", "written"],
+        ["redact", "--output", "written"],
+        ["retention"],
+        ["salvage", "--output", "written"],
+        ["txns"],
+        ["verify"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("is_each_given", [False, True])
+def test_a_log_directory_is_listed_and_its_checkpoints_are_read_as_often_for_many_partitions(
+    words: list[str], is_each_given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+
+    def counted(name: str, call: Any) -> Any:
+        def counting(first: Any, *others: Any, **named: Any) -> Any:
+            calls[name] += name == "read" or Path(first).name == "node"
+            return call(first, *others, **named)
+
+        return counting
+
+    for module, name in ((log_dir, "read_checkpoints"), (visibility, "read_checkpoints")):
+        monkeypatch.setattr(module, name, counted("read", getattr(module, name)))
+    monkeypatch.setattr(log_dir, "list_directory", counted("listed", log_dir.list_directory))
+    found = []
+    for count in (2, 6):
+        root = tmp_path / str(count)
+        names = [f"orders-{number}" for number in range(count)]
+        made = node(root / "node", {name: {0: batches(2)} for name in names}, marks=dict.fromkeys(names, 6))
+        monkeypatch.chdir(root)
+        calls.clear()
+        main([*words, *([str(made / name) for name in names] if is_each_given else [str(made)])])
+        found.append(dict(calls))
+    assert found[0] == found[1]
