@@ -14,7 +14,7 @@ from format.node.partition import read_partition
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
 from format.verbs.compaction.compaction import Compaction, CompactionTerms
-from tests.building import batch, write_segment
+from tests.building import batch, forbid_reading, write_segment
 from tests.metadata_logs import write_metadata_log, write_node
 
 _STUCK = "Damage stops the cleaner in orders-0{}: it cannot read a batch there, and cleans the log no more. "
@@ -57,3 +57,19 @@ def test_the_batch_at_which_the_cleaner_stops_is_named(tmp_path: Path) -> None:
         assert "too" not in judged.stuck_words()
         judged.stuck = stuck * 4
         assert judged.stuck_words().endswith("and cleans the log no more. It stops in 1 other log, too. ")
+
+
+def test_a_log_of_which_a_closed_segment_cannot_be_opened_is_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its times are not known: they may be within min.compaction.lag.ms."""
+    for number in (0, 1):
+        for base_offset in (0, 3):
+            write_segment(tmp_path / f"orders-{number}", base_offset, [batch(base_offset)])
+    forbid_reading(tmp_path / "orders-1" / f"{0:020d}.log", monkeypatch)
+    context = read_context([Target(tmp_path)], ContextTerms(options={"cleanup.policy": "compact"}))
+    judged = Compaction(context, CompactionTerms(0))
+    names = [getattr(each, "code", None) or each.partition.name for each in judged.of_target(Target(tmp_path))]
+    assert names[0] == "orders-0"
+    assert set(names[1:]) == {"file-unreadable"}
+    assert judged.logs == 1
