@@ -413,7 +413,7 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
         )
 
     def _times(self, unit: ConfiguredLog, segment: Segment) -> tuple[SegmentTimes | None, list[Finding]]:
-        log = log_of_segment(unit.partition, segment)
+        log = log_of_segment(unit.partition, segment, unit.offsets)
         if log is None:
             return SegmentTimes(-1, 0), []
         terms = self.terms
