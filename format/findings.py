@@ -391,6 +391,8 @@ _CODES = (
                 "Starts without it, or fails the log directory: kafkalog boot says which.", "Restore it from a backup; or, with the broker stopped, delete it where kafkalog boot says that a broker starts without it."),
     FindingCode("checkpoint-mismatch", _W, "full", "A checkpoint's offset is outside the log.",
                 "Truncates the log or resets the offset.", "Compare with another replica: records may be lost."),
+    FindingCode("checkpoint-missing", _W, "full", "There is no log-start-offset-checkpoint, although the broker stopped cleanly.",
+                "Begins every log with its first segment: records that were deleted before an offset come back.", "If records were deleted before an offset, restore the file from a backup, or delete them again after the start; with another replica, its own file has the offsets."),
     FindingCode("checkpoint-stale-entry", _I, "full", "A checkpoint names a partition that is not in this directory.",
                 "Drops it at the next write.", "Nothing, unless the partition's directory was lost."),
     FindingCode("topic-id-conflict", _E, "full", "Two topics have the same topic id, or partitions of one topic have different ones.",
