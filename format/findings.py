@@ -266,7 +266,7 @@ _CODES = (
     FindingCode("attributes-unknown", _I, "headers", "Attribute bits that no known Kafka version uses are set.",
                 "Ignores them.", "Find out which program wrote them; a newer format may use them.", incomplete=True),
     # -- framing ----------------------------------------------------------------------------------------------
-    FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch: a write that a crash cut off.",
+    FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch, or after a crash with one whose CRC is wrong: a write that the crash cut off.",
                 "Truncates the segment to the last whole batch when it recovers it.",
                 "If another replica leads, nothing: this one fetches the lost records again. If this one may lead, look for them in another replica before it starts."),
     FindingCode("tail-zeros", _W, "headers", "The segment ends in zero bytes: preallocated or never flushed.",
