@@ -487,7 +487,9 @@ class Compaction(msgspec.Struct):
         words, others = "", [self._others_of(each.partition) for each in self.stuck]
         for each, replicas in zip(self.stuck[:_MOST_NAMED], others, strict=False):
             words += f"Damage stops the cleaner in {each.partition.name}{replicas}: it cannot read "
-            words += f"{_batch_words(each.damage)}, and cleans the log no more. "
+            is_taken = each.range.blocked_by is None and "delete" in each.configs.policies
+            deletes = ", nor deletes of it" if is_taken else ""
+            words += f"{_batch_words(each.damage)}, and cleans the log no more{deletes}. "
         more = len(self.stuck) - _MOST_NAMED
         words += f"It stops in {counted(more, 'other log')}, too. " if more > 0 else ""
         if any(others):
