@@ -266,7 +266,7 @@ _CODES = (
     FindingCode("attributes-unknown", _I, "headers", "Attribute bits that no known Kafka version uses are set.",
                 "Ignores them.", "Find out which program wrote them; a newer format may use them.", incomplete=True),
     # -- framing ----------------------------------------------------------------------------------------------
-    FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch: a write that a crash cut off.",
+    FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch, or after a crash with one whose CRC is wrong: a write that the crash cut off.",
                 "Truncates the segment to the last whole batch when it recovers it.",
                 "If another replica leads, nothing: this one fetches the lost records again. If this one may lead, look for them in another replica before it starts."),
     FindingCode("tail-zeros", _W, "headers", "The segment ends in zero bytes: preallocated or never flushed.",
@@ -391,6 +391,8 @@ _CODES = (
                 "Starts without it, or fails the log directory: kafkalog boot says which.", "Restore it from a backup; or, with the broker stopped, delete it where kafkalog boot says that a broker starts without it."),
     FindingCode("checkpoint-mismatch", _W, "full", "A checkpoint's offset is outside the log.",
                 "Truncates the log or resets the offset.", "Compare with another replica: records may be lost."),
+    FindingCode("checkpoint-missing", _W, "full", "There is no log-start-offset-checkpoint, although the broker stopped cleanly.",
+                "Begins every log with its first segment: records that were deleted before an offset come back.", "If records were deleted before an offset, restore the file from a backup, or delete them again after the start; with another replica, its own file has the offsets."),
     FindingCode("checkpoint-stale-entry", _I, "full", "A checkpoint names a partition that is not in this directory.",
                 "Drops it at the next write.", "Nothing, unless the partition's directory was lost."),
     FindingCode("topic-id-conflict", _E, "full", "Two topics have the same topic id, or partitions of one topic have different ones.",

@@ -200,6 +200,7 @@ def check_log_dir_files(
         yield from _problems(file, Location(str(file)), read, limits)
     if log_dir.clean_shutdown is None and log_dir.meta_properties is not None and log_dir.is_marked_at_shutdown:
         yield _unclean(log_dir, checkpoints)
+    yield from _no_log_starts(log_dir, limits)
     for path in log_dir.interrupted_writes:
         yield interrupted_finding(path, Location(str(path)))
     for path in log_dir.unexpected:
@@ -225,6 +226,25 @@ def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
         "there is no .kafka_cleanshutdown: the broker was killed, or this is a copy of a running one; at its next "
         "start a broker checks every segment past the recovery points, trims preallocated indexes and cuts off torn "
         "tails",
+    )
+
+
+def _no_log_starts(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
+    """The finding for log start offsets that were removed after a clean stop.
+
+    A broker makes the file when it starts, and writes it just before the clean-shutdown mark, also without entries
+    (LogManager.shutdown, checkpointLogStartOffsetsInDir). Brokers before 0.11 do not; none of these is of KRaft.
+    """
+    if log_dir.clean_shutdown is None or layout.LOG_START_OFFSET_CHECKPOINT in log_dir.checkpoint_paths:
+        return
+    if not log_dir.is_marked_at_shutdown or not meta_properties.is_of_kraft(log_dir.meta_properties, limits):
+        return
+    yield finding(
+        "checkpoint-missing",
+        Location(str(log_dir.path)),
+        f"the {layout.LOG_START_OFFSET_CHECKPOINT} is missing, and was there when the broker stopped: a broker that "
+        "starts begins every log with its first segment, so that records come back that were deleted before an offset, "
+        "as kafka-delete-records.sh and Kafka Streams do",
     )
 
 

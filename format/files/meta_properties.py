@@ -97,6 +97,14 @@ def is_of_zookeeper(log_dirs: Iterable[Path], limits: Limits = DEFAULT_LIMITS) -
     return are_old == {True}
 
 
+def is_of_kraft(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> bool:
+    """Whether a file is that of a node in KRaft mode: it has version 1."""
+    try:
+        return path is not None and read(path, limits).version == 1
+    except KafkaLogError:
+        return False
+
+
 class KnownIds(msgspec.Struct, frozen=True):
     """Ids from other sources: functions that return the node id, and the directory id for a node id.
 

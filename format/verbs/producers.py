@@ -18,6 +18,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_table import BatchTable
 from format.node.log_dir import Checkpoints
+from format.node.offsets import offsets_of
 from format.node.partition import Partition, parse_partition_dir
 from format.node.target import Target, link_words
 from format.offset_ranges import merged
@@ -218,7 +219,8 @@ def _replica(
     """Findings about a partition, and its producers."""
     found = PartitionProducers(partition)
     scan = HeaderScan(limits)
-    for item in chain.from_iterable(log_parts(scan, log, advance) for log in every_log_of(partition)):
+    logs = every_log_of(partition, offsets_of(partition, checkpoints))
+    for item in chain.from_iterable(log_parts(scan, log, advance) for log in logs):
         if isinstance(item, Finding):
             yield item
         else:

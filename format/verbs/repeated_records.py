@@ -25,6 +25,7 @@ from format.log.batch_table import Int64Column
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.log_dir import Checkpoints
+from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, Needs, OpenedRange
@@ -279,7 +280,7 @@ def _replica(
     found = PartitionRepeats(partition, within_ms)
     view = committed_view(partition.path, limits, checkpoints)
     served = CommittedView(view.log_start_offset, _MAX_OFFSET, view.aborted)
-    for log in every_log_of(partition):
+    for log in every_log_of(partition, offsets_of(partition, checkpoints)):
         for item in log_parts(MarkScan(at_ms, limits), replace(log, committed=served), advance):
             if isinstance(item, Finding):
                 yield item

@@ -413,7 +413,7 @@ class RetentionScan(msgspec.Struct, ConfiguredLogScan[LogRetention], frozen=True
         )
 
     def _times(self, unit: ConfiguredLog, segment: Segment) -> tuple[SegmentTimes | None, list[Finding]]:
-        log = log_of_segment(unit.partition, segment)
+        log = log_of_segment(unit.partition, segment, unit.offsets)
         if log is None:
             return SegmentTimes(-1, 0), []
         terms = self.terms
@@ -486,7 +486,8 @@ def _is_remote(configs: TopicConfigs) -> bool:
 def _may_be_cleaned(unit: ConfiguredLog, facts: list[SegmentFacts], now_ms: int) -> bool:
     """Whether the cleaner may take a log, by its segments before the last one.
 
-    A cleaner cleans the dirtiest log, and then deletes segments of all logs with both policies (storage LogCleaner).
+    A cleaner cleans the dirtiest log, and then deletes segments of all logs with both policies, except for those in
+    which damage has stopped it since the broker started (storage LogCleaner, LogCleanerManager.deletableLogs).
     """
     cleaned, closed = unit.offsets.cleaner_offset or 0, facts[:-1]
     dirty = [each for each in closed if each.upper_offset is None or each.upper_offset > cleaned]
@@ -533,6 +534,7 @@ class Retention(msgspec.Struct):
     future_count: int = 0
     held_count: int = 0
     merged_count: int = 0
+    may_stop_count: int = 0  # logs with such segments: damage in them may stop the cleaner
     first_future: Row | None = None
 
     def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
@@ -566,6 +568,7 @@ class Retention(msgspec.Struct):
                 self.first_future = self.first_future or row
         total = self.totals.setdefault(found.name, TopicTotal())
         total.partitions += 1
+        self.may_stop_count += found.may_be_cleaned and any(each.deleted_by is not None for _, each in found.judged)
         for size_bytes, verdict in found.judged:
             self.held_count += verdict.retained_by == _HIGH_WATERMARK
             self.merged_count += found.may_be_cleaned and verdict.deleted_by in ("size", "time")
@@ -592,10 +595,8 @@ class Retention(msgspec.Struct):
         deleted = f"{counted(count, 'segment')} of {counted(size, 'byte')}" if count else "nothing"
         stay = f"{counted(left, 'segment')} {'stays' if left == 1 else 'stay'}"
         if self.merged_count:
-            deleted += (
-                f" ({self.merged_count:,} of them unless the cleaner takes their log first: what it merges is as "
-            )
-            deleted += "old as the newest record in it)"
+            deleted += f" ({self.merged_count:,} of them unless the cleaner takes their log first: what it merges is "
+            deleted += "as old as the newest record in it, and nothing is deleted of a log in which damage stops it)"
         if self.held_count:
             stay = f"{stay} ({counted(self.held_count, 'segment')} until a replica catches up)"
         first = f"At {iso_time(self.terms.now_ms)} the next check deletes {deleted}; {stay}"
@@ -634,6 +635,8 @@ class Retention(msgspec.Struct):
             what = counted(self.unknown_watermarks, "partition")
             them = "it" if self.unknown_watermarks == 1 else "them"
             yield f"high watermarks of {what}: no readable replication-offset-checkpoint names {them}"
+        if self.may_stop_count:
+            yield f"whether damage in {counted(self.may_stop_count, 'log')} stops the cleaner: kafkalog compaction"
         if self.has_remote:
             yield "which segments are in remote storage: those that are not copied yet stay"
 

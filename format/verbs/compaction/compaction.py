@@ -315,14 +315,15 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
     terms: CompactionTerms
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogCompaction | Finding]:
-        """Findings about a log, and what the cleaner would do with it."""
+        """Findings about a log, and what the cleaner would do with it; nothing if a closed segment cannot be opened."""
         found: list[Finding] = []
         judged = self._judged(log, found)
         yield from found
-        yield judged
+        if judged is not None:
+            yield judged
         advance(sum(log_bytes(each) for each in log.partition.segments))
 
-    def _judged(self, unit: ConfiguredLog, found: list[Finding]) -> LogCompaction:
+    def _judged(self, unit: ConfiguredLog, found: list[Finding]) -> LogCompaction | None:
         terms, partition, configs, offsets = self.terms, unit.partition, unit.configs, unit.offsets
         expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
         reads_records = terms.reads_records or partition.path in terms.damaged
@@ -341,7 +342,10 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
             int(_number(configs.get("min.compaction.lag.ms").value, 0)),
             int(_number(configs.get("max.compaction.lag.ms").value, 2**63 - 1)),
         )
-        segments = [self._segment(unit, each, found) for each in partition.segments]
+        opened = [self._segment(unit, each, found) for each in partition.segments]
+        segments = [each for each in opened if each is not None]
+        if len(segments) < len(opened):
+            return None
         range_ = cleanable(segments, log, limits, terms.now_ms)
         cleaned = damage = None
         to_clean = _to_clean(partition, range_)
@@ -362,7 +366,7 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
         found += [damage] if damage is not None else []
         return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs, damage)
 
-    def _segment(self, unit: ConfiguredLog, segment: Segment, found: list[Finding]) -> CleanerSegment:
+    def _segment(self, unit: ConfiguredLog, segment: Segment, found: list[Finding]) -> CleanerSegment | None:
         log = log_of_segment(unit.partition, segment)
         if log is None:
             return CleanerSegment(segment.base_offset, 0, -1)
@@ -373,10 +377,10 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
             log, self.terms.limits, by_headers=False, with_offset=False, keeps_indexes=keeps_indexes
         )
         found += findings
-        counted_ms = 0 if times is None else times.counted_ms
-        return CleanerSegment(
-            segment.base_offset, log_bytes(segment), counted_ms, _first_timestamp(segment, self.terms.limits)
-        )
+        if times is None:
+            return None
+        first_timestamp = _first_timestamp(segment, self.terms.limits)
+        return CleanerSegment(segment.base_offset, log_bytes(segment), times.counted_ms, first_timestamp)
 
     def _cleaning_terms(
         self,
@@ -483,7 +487,9 @@ class Compaction(msgspec.Struct):
         words, others = "", [self._others_of(each.partition) for each in self.stuck]
         for each, replicas in zip(self.stuck[:_MOST_NAMED], others, strict=False):
             words += f"Damage stops the cleaner in {each.partition.name}{replicas}: it cannot read "
-            words += f"{_batch_words(each.damage)}, and cleans the log no more. "
+            is_taken = each.range.blocked_by is None and "delete" in each.configs.policies
+            deletes = ", nor deletes of it" if is_taken else ""
+            words += f"{_batch_words(each.damage)}, and cleans the log no more{deletes}. "
         more = len(self.stuck) - _MOST_NAMED
         words += f"It stops in {counted(more, 'other log')}, too. " if more > 0 else ""
         if any(others):

@@ -177,6 +177,8 @@ def _of_findings(evidence: Evidence) -> Iterator[Draft]:
             continue  # that finding says what a broker makes of the file
         if each.code in _BY_OWN_METADATA and evidence.replicas_at_hand.is_assigned(path_of(place_of(each))):
             continue  # before a broker looks at its logs, it fetches the later metadata of the others
+        if each.code in _BY_OWN_METADATA and evidence.log_dir_of(each.location.path) in evidence.misnamed:
+            continue  # the logs are those of the other node
         if each.code in _OF_INDEXES and _segment_of(each) in rebuilt:
             continue  # a broker that finds no .index rebuilds all indexes of the segment
         if code is not None:
@@ -418,11 +420,11 @@ def _boot_by_metadata(evidence: Evidence, path: str) -> str:
 
 
 def _strays(evidence: Evidence) -> Iterator[Draft]:
-    """Directories that, by the metadata at hand, are not of this node, topic or cluster."""
+    """Directories that, by the metadata at hand, are not of this node, topic or cluster, or have a wrong node.id."""
     told = {place_of(each) for each in evidence.findings if each.code == "replica-stray"}
     for each in evidence.partitions:
         notes = [note for note in (each.notes or "").split("; ") if note.startswith("stray: ")]
-        if not notes or each.path in told:
+        if not notes or each.path in told or evidence.log_dir_of(each.path) in evidence.misnamed:
             continue
         subject = evidence.subject_of(each.path, each.topic, each.partition)
         which = "" if each.topic_id is None else f"id {each.topic_id}"
@@ -442,6 +444,12 @@ def _strays(evidence: Evidence) -> Iterator[Draft]:
     for path, whose in evidence.foreign.items():
         file = f"{path}/{layout.META_PROPERTIES}"
         words = f"The log directory is of another cluster: its cluster.id is not that of {whose}."
+        yield Draft("directory-foreign", path, words, file, None, command("dump", file))
+    for path, (named, owner) in evidence.misnamed.items():
+        file = f"{path}/{layout.META_PROPERTIES}"
+        words = f"The node.id of the log directory is {named}, and by the metadata at hand node {owner} registered its "
+        words += f"directory.id: node.id is wrong. Node {owner} does not start with it, and node {named} would rename "
+        words += "the logs to -stray."
         yield Draft("directory-foreign", path, words, file, None, command("dump", file))
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from format.columns import SEGMENT_RETENTION
 from format.errors import KafkaLogError
-from format.files.meta_properties import is_of_zookeeper
+from format.files.meta_properties import ids_in, is_of_zookeeper
 from format.findings import FINDING_CODES, Finding, Severity
 from format.io.session import is_there, path_of
 from format.layout import CLEAN_SHUTDOWN, INTERNAL_TOPIC_PREFIX
@@ -150,6 +150,25 @@ class Evidence(msgspec.Struct, dict=True):
                 expected, whose = cluster_id, path
             elif cluster_id not in (None, expected):
                 found[path] = whose
+        return found
+
+    @cached_property
+    def misnamed(self) -> dict[str, tuple[int, int]]:
+        """The log directories with a wrong node.id, each with that and the id of the only node that registered it.
+
+        A broker registers the ids of its log directories whenever it starts.
+        """
+        image, found = self.context.image, {}
+        registered = (
+            {} if image is None else {key: set(each.get("logDirs") or ()) for key, each in image.brokers.items()}
+        )
+        for log_dir in self.log_dirs:
+            node_id, _, directory_id = ids_in(log_dir.meta_properties, self.limits)
+            owners = [owner for owner, ids in registered.items() if directory_id in ids]
+            if node_id is None or len(owners) != 1 or owners[0] == node_id:
+                continue
+            if not self.context.is_at_another_cluster(log_dir.path):
+                found[str(log_dir.path)] = node_id, owners[0]
         return found
 
     @cached_property

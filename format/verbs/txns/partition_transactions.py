@@ -151,7 +151,7 @@ def read_partition_transactions(
     partition, driver = result.partition, driver or SerialDriver(HeaderScan(limits))
     yield from take_snapshot(result, limits)
     for segment in partition.segments:
-        log = log_of_segment(partition, segment)
+        log = log_of_segment(partition, segment, result.offsets)
         if log is None:
             continue
         result.log_end_offset = max(result.log_end_offset, segment.base_offset)

@@ -51,7 +51,7 @@ from format.node.partition_surroundings import unread_findings
 from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import proof_of_false_end
 from format.scan.protocol import Driver, LogParts, LogUnit
-from format.scan.read_log import IntactElsewhere, RepeatFindings, offsets_out_of_order
+from format.scan.read_log import IntactElsewhere, RepeatFindings, damage_finding, offsets_out_of_order
 from format.scan.selected_logs import every_log_of, log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk, sound_batches
@@ -139,9 +139,10 @@ class LogFold:
 
     ``add`` takes the findings. ``across`` is called with the batches of each chunk whose CRC is right, and their
     control records by row, for what is checked across files. ``replay`` is that of the group records of the logs before
-    it. ``damaged_from`` is the position of the first damage, if any, ``damaged_after_offset`` the last offset before it
-    (-1 for none), ``cause`` the first damage as a cause, and ``torn_end`` the damage that reaches the end of the log.
-    A KRaft snapshot counts as a side file.
+    it. ``flushed_end`` is the end of what was flushed, where a start cuts wrong batches off the end of the log, else
+    None. ``damaged_from`` is the position of the first damage, if any, ``damaged_after_offset`` the last offset before
+    it (-1 for none), ``cause`` the first damage as a cause, and ``torn_end`` the damage that reaches the log's end. A
+    KRaft snapshot counts as a side file.
     """
 
     def __init__(
@@ -156,6 +157,7 @@ class LogFold:
         replay: GroupReplay | None = None,
     ) -> None:
         self.log = log
+        self.flushed_end: int | None = None
         self._chain = chain
         self._walk = walk
         self._coverage = coverage
@@ -174,7 +176,7 @@ class LogFold:
         """Check all parts; yields after each, so that its findings can be passed on. Raises WorkerDied."""
         try:
             for walked in parts:
-                self._chunk(walked)
+                self._chunk(walked, 0 if parts.state is None else parts.state.size_bytes)
                 yield
             self._false_end()
             position, offset = self._sound_end
@@ -198,13 +200,20 @@ class LogFold:
                 self._coverage.side_files += is_snapshot
                 self._coverage.bytes += parts.state.size_bytes
 
-    def _chunk(self, walked: WalkedChunk) -> None:
+    def _chunk(self, walked: WalkedChunk, size_bytes: int) -> None:
         log, chain, coverage, damage = self.log, self._chain, self._coverage, walked.damage
         coverage.batches += len(walked.table)
+        torn = self._torn_write(walked, size_bytes)
         for each in walked.header_findings:
-            if self.cause is None and each.code == "batch-crc-mismatch":
-                self.cause = Cause.of(each)
-            self._add([each])
+            if each.code != "batch-crc-mismatch":
+                self._add([each])
+            elif torn is None or (each.location.position or 0) < (torn.location.position or 0):
+                self.cause = self.cause or Cause.of(each)
+                self._add([each])
+            else:
+                if self.torn_end is None:
+                    self._add_tail(torn, reaches_end=True)
+                self._add([replace(each, severity=Severity.WARNING, lost_offsets=None, caused_by=Cause.of(torn))])
         if not walked.table.crc_valid.all():
             self._note(_first_bad_crc(walked.table))
         record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
@@ -229,12 +238,38 @@ class LogFold:
         chain.note_damage(damage)
         self._note(damage)
         tail = walked.tail_finding
-        if tail is None:
+        if tail is None or (torn is not None and not tail.is_incomplete):
             return
+        self._add_tail(tail, reaches_end=damage.reaches_end)
+
+    def _add_tail(self, tail: Finding, *, reaches_end: bool) -> None:
+        """Report damage after the batches of a chunk."""
         if not tail.is_incomplete:  # what is still being written is no damage
             self.cause = self.cause or Cause.of(tail)
-            self.torn_end = Cause.of(tail) if damage.reaches_end else self.torn_end
+            self.torn_end = Cause.of(tail) if reaches_end else self.torn_end
         self._add([tail])
+
+    def _torn_write(self, walked: WalkedChunk, size_bytes: int) -> Finding | None:
+        """The finding for the end of the log from the first of its last batches with a wrong CRC on; None if it stays.
+
+        It is an error if records are lost that consumers could read, or that were flushed.
+        """
+        table, damage = walked.table, walked.damage
+        if self.flushed_end is None or not self.log.is_last_segment or not table.crc_valid.any():
+            return None
+        sound = int(np.flatnonzero(table.crc_valid)[-1])
+        is_end = damage.reaches_end if damage is not None else int(table.end_position[-1]) == size_bytes
+        if sound + 1 == len(table) or not is_end:
+            return None
+        position, after = int(table.position[sound + 1]), table.last_offset_of(sound)
+        count = len(table) - 1 - sound
+        words = "the CRC of the last batch does not match its bytes"
+        if count > 1:
+            words = f"the CRCs of the last {count} batches do not match their bytes"
+        end = Damage("tail-torn", position, size_bytes - position, words, after, reaches_end=True, lost_from=after + 1)
+        found = damage_finding(end, self.log)
+        is_lost = found.lost_offsets is not None or after + 1 < self.flushed_end
+        return replace(found, severity=Severity.ERROR) if is_lost else found
 
     def _note(self, damage: Damage) -> None:
         """Remember the place of the first damage."""
@@ -386,6 +421,16 @@ class PartitionCheck:
         is_known = self.partition.leader_epoch_checkpoint is not None and self.offsets.is_clean_shutdown
         return self.offsets.log_start_offset if is_known and not self.is_broker_running else None
 
+    def _flushed_end(self) -> int | None:
+        """The recovery point after a crash; None after a clean stop, or if it is not known what consumers could read.
+
+        After a crash a start reads the last segment from its begin, and cuts it at the first wrong batch (LogLoader).
+        """
+        offsets = self.offsets
+        if offsets.is_clean_shutdown is not False or offsets.is_broker_running or offsets.high_watermark is None:
+            return None
+        return offsets.recovery_point or 0
+
     def _add(self, found: Iterable[Finding]) -> None:
         """Report findings, judged by what was lost before, and by how the broker stopped."""
         self.report.add(after_stop(each, self.offsets) for one in found for each in self.losses.counted(one))
@@ -496,6 +541,7 @@ class PartitionCheck:
             across=across if self.is_full else None,
             replay=self.replay,
         )
+        fold.flushed_end = self._flushed_end()
         yield from fold.folded(driver.parts(log))
         if not self.is_full:
             return

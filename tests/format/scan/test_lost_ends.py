@@ -125,6 +125,39 @@ def test_a_torn_end_is_an_error_only_where_consumers_could_read_what_is_lost(par
             assert torn.severity is (Severity.ERROR if is_lost and is_clean else Severity.WARNING)
 
 
+@pytest.mark.parametrize("zeros_from", [BATCH + BATCH // 2, 2 * BATCH + BATCH // 2])
+def test_a_torn_write_of_zeros_inside_a_batch_is_one_finding(partition: Path, zeros_from: int) -> None:
+    """4.3.1 cut such a log at the batch when it started."""
+    path = partition / f"{18:020d}.log"
+    damaged(path, zeros_from=zeros_from)
+    first = 18 + zeros_from // BATCH * 3
+    for mark, point, lost in ((first, 18, None), (first + 1, 18, (first, first)), (first, first + 1, None)):
+        checkpointed(partition.parent, **{HIGH_WATERMARK: mark, RECOVERY_POINT: point})
+        torn, *rest = [each for each in verify(partition) if each.code.startswith(("tail-", "batch-"))]
+        assert (torn.code, torn.location.position, torn.lost_offsets) == (
+            "tail-torn",
+            zeros_from // BATCH * BATCH,
+            lost,
+        )
+        assert torn.severity is (Severity.WARNING if max(mark, point) == first else Severity.ERROR)
+        assert [(each.code, each.caused_by and each.caused_by.code) for each in rest] == [
+            ("batch-crc-mismatch", "tail-torn")
+        ]
+    (partition.parent / CLEAN_SHUTDOWN).touch()
+    found = [each for each in verify(partition) if each.code == "batch-crc-mismatch"]
+    assert [(each.severity, each.caused_by) for each in found] == [(Severity.FATAL, None)]
+
+
+def test_an_intact_batch_after_a_wrong_one_is_no_torn_end(partition: Path) -> None:
+    """Recovery removes it, too."""
+    path = partition / f"{18:020d}.log"
+    content = path.read_bytes()
+    path.write_bytes(content[: 2 * BATCH - 9] + bytes(9) + content[2 * BATCH :])
+    checkpointed(partition.parent, **{HIGH_WATERMARK: 18, RECOVERY_POINT: 18})
+    found = [each for each in verify(partition) if each.code in ("tail-torn", "batch-crc-mismatch")]
+    assert [(each.code, each.severity) for each in found] == [("batch-crc-mismatch", Severity.FATAL)]
+
+
 def test_an_end_that_waits_in_a_swap_file_is_not_lost(partition: Path) -> None:
     """A broker completes the swap when it starts."""
     checkpointed(partition.parent, **{HIGH_WATERMARK: 27})

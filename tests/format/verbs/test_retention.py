@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from format.findings import Finding
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
 from format.timestamps import FUTURE_MARGIN_MS
@@ -117,6 +118,16 @@ def test_a_time_that_no_clock_reaches_is_never() -> None:
 def test_a_time_past_the_calendar_in_words() -> None:
     assert until_words(253_502_304_400_000, "retention.ms=topic") == "until after the year 9999"
     assert until_words(253_402_300_799_999, "retention.ms=topic") == "until 9999-12-31T23:59:59.999Z"
+
+
+def test_what_is_said_of_a_torn_end_is_what_the_checkpoints_know(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "orders-0", 0, [batch(0, timestamp=NOW), batch(3, timestamp=NOW)[:-1]])
+    for end, words in ((3, "no checkpoint or snapshot shows a record from offset 3 on"), (4, "offset 3 is missing")):
+        (tmp_path / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {end}\n")
+        judged = Retention(read_context([Target(tmp_path)], ContextTerms()), RetentionTerms(NOW))
+        (torn,) = [each for each in judged.of_target(Target(tmp_path)) if isinstance(each, Finding)]
+        assert (torn.code, torn.location.path) == ("tail-torn", str(log))
+        assert words in torn.message
 
 
 def test_a_log_that_cannot_be_opened_is_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,7 @@ def node(
     (root / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\n")
     if is_clean:
         (root / ".kafka_cleanshutdown").touch()
+        (root / "log-start-offset-checkpoint").write_text("0\n0\n")
     return root
 
 

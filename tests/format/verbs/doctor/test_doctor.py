@@ -526,6 +526,23 @@ def test_a_future_replica_without_a_current_one_where_zookeeper_assigns(tmp_path
     assert "replica-missing" not in codes(one)
 
 
+def test_log_start_offsets_that_were_removed_after_a_clean_stop(tmp_path: Path) -> None:
+    """4.3.1 wrote the file without entries too, and served 200 deleted records again after it was removed."""
+    made = node(tmp_path / "node-1", {"orders-0": SOUND}, marks={"orders-0": 24}, is_clean=True)
+    assert codes(made) == []
+    (made / "log-start-offset-checkpoint").unlink()
+    [found] = diagnoses(made)
+    assert (found.code, found.severity, found.evidence_path) == ("suspicious", Severity.WARNING, str(made))
+    assert "begins every log with its first segment" in found.sentence
+    assert found.command == f"kafkalog verify {made}"
+    properties = (made / "meta.properties").read_text()
+    (made / "meta.properties").write_text(ZOOKEEPER_META)  # before 0.11 no broker wrote the file
+    assert codes(made) == []
+    (made / "meta.properties").write_text(properties)
+    (made / ".kafka_cleanshutdown").unlink()  # a copy of some files
+    assert codes(made) == []
+
+
 def test_a_replica_that_was_removed_after_a_clean_stop_where_zookeeper_assigns(tmp_path: Path) -> None:
     """With KRaft, the metadata shows what is missing; after a crash the checkpoint may have what was deleted."""
     marks = {"orders-0": 24, "gone-1": 9, "empty-0": 0}

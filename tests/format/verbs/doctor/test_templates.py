@@ -25,10 +25,10 @@ from format.verbs.doctor.diagnosis import TEMPLATES
 from format.verbs.doctor.evidence import Evidence, place_of
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.terms import Report
-from tests.building import batch
+from tests.building import batch, write_segment
 from tests.format.verbs.diff.building_replicas import ModelReplica, plain
 from tests.format.verbs.doctor.looking import DAY_MS, NOW_MS, codes, looked_at, node
-from tests.metadata_logs import write_metadata_log, write_node, write_voters
+from tests.metadata_logs import topic_id_of, write_metadata_log, write_node, write_voters
 
 ID = "AAAAAAAAAAAAAAAAAAAAbw"
 LOG = "/k/orders-0/00000000000000000000.log"
@@ -53,6 +53,31 @@ def of_cluster(state: PartitionState, **brokers: dict[str, Any]) -> list[str]:
     }
     context = ClusterContext(ContextTerms(), MetadataState(path=Path("/k/__cluster_metadata-0"), image=image))
     return [each.code for each in diagnose(evidence(context=context))]
+
+
+@pytest.mark.parametrize(
+    ("node_id", "registered", "expected"),
+    [
+        (2, {1: "here"}, ["directory-foreign"]),
+        (2, {1: "here", 2: "elsewhere"}, ["directory-foreign"]),
+        (1, {1: "here"}, ["directory-stray"]),
+        (2, {1: "here", 2: "here"}, ["directory-stray"]),  # the disk went to another node
+        (2, {1: "elsewhere"}, ["directory-stray"]),
+    ],
+)
+def test_a_wrong_node_id_is_the_cause_of_what_does_not_belong_there(
+    tmp_path: Path, node_id: int, registered: dict[int, str], expected: list[str]
+) -> None:
+    """4.3.1 did not start as node 1, and as node 2 renamed the logs of node 1 to -stray."""
+    write_node(tmp_path, node_id, directory="here")
+    write_segment(tmp_path / "orders-0", 0, [batch(0)])
+    image = ClusterImage(brokers={key: {"logDirs": [topic_id_of(name)]} for key, name in registered.items()})
+    context = ClusterContext(ContextTerms(), MetadataState(path=Path("/k/__cluster_metadata-0"), image=image))
+    made = Evidence((Target(tmp_path),), NOW_MS, DEFAULT_LIMITS, context)
+    made.take(finding("replica-stray", Location(str(tmp_path / "orders-0"), "orders", 0), "is of node 1"))
+    found = [each for each in diagnose(made) if each.code.startswith("directory-")]
+    assert [each.code for each in found] == expected
+    assert (found[0].evidence_path == str(tmp_path / "meta.properties")) == (expected == ["directory-foreign"])
 
 
 def test_every_template_is_tested() -> None:
