@@ -15,7 +15,7 @@ from tests.benchmarks.make_many import node
 
 COUNTS = (20, 50, 80)
 READING: tuple[tuple[str, ...], ...] = (
-    ("ls", "--no-scan"), ("verify", "--jobs", "1"), ("doctor",), ("txns",), ("producers",), ("retention",),
+    ("ls", "--no-scan"), ("verify", "--jobs", "1"), ("doctor", "--deep"), ("txns",), ("producers",), ("retention",),
     ("compaction",), ("dump",), ("grep", "x"), ("groups",), ("diff",), ("metadata",), ("sql", "SELECT 1"),
 )  # fmt: skip
 WRITING: tuple[tuple[str, ...], ...] = (

@@ -328,7 +328,7 @@ class ReportSurvey(msgspec.Struct):
 
     def begin(self, find: Callable[[Path], tuple[Partition, Checkpoints]]) -> None:
         """Set the function that looks up the partitions that follow."""
-        self.finish()
+        self._end_target()
         self._find = find
 
     def see(self, log: LogUnit, walked: WalkedChunk) -> None:
@@ -455,12 +455,15 @@ class ReportSurvey(msgspec.Struct):
 
     def finish(self) -> None:
         """End the last partition, and complete the time line."""
-        self._end_partition()
-        self._settle_waiting(list(self._waiting))
+        self._end_target()
         for seen in self.partitions.values():
             for epoch, (_, timestamp, place) in sorted(seen.epochs.items()):
                 self.timeline.add("leader_epoch", timestamp, place, f"leader epoch {epoch} begins")
             seen.epochs = {}
+
+    def _end_target(self) -> None:
+        self._end_partition()
+        self._settle_waiting(list(self._waiting))
 
     def _settle_waiting(self, paths: Iterable[str]) -> None:
         for path in paths:
