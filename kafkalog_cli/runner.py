@@ -49,6 +49,8 @@ class TableWriter(Protocol):
 ItemT = TypeVar("ItemT")
 
 _MOST_REPEATED_LINES = 6
+#: The most rows of files that were written, without loss, that are shown where people read them.
+_MOST_WRITTEN = 100
 
 
 class Run:
@@ -101,6 +103,8 @@ class Run:
         self._last_words: list[str] = []
         self._has_summary_in_words = False
         self._says_unread = True  # the next sentence of the answer
+        self._shown_written = 0
+        self._left_written: dict[str, int] = {}  # by row type
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._conclusions: list[tuple[str, int, int]] = []  # each with the lines on the terminal before it, and its own
         open_tables = output.session.open_tables
@@ -129,6 +133,18 @@ class Run:
             return
         self._make_room()
         self._renderer.write(schema, kept)
+
+    def write_written(self, schema: RowSchema, row: tuple[Any, ...], *, is_odd: bool = False) -> None:
+        """Write the row of a file that was written. Where people read them, of very many only the first, and odd ones.
+
+        The end of the run says how many are not listed.
+        """
+        is_shown = is_odd or self._shown_written < _MOST_WRITTEN
+        self.write(schema, (row,), only=lambda _: is_shown)
+        if is_shown:
+            self._shown_written += 1
+        else:
+            self._left_written[schema.type] = self._left_written.get(schema.type, 0) + 1
 
     def _counted(
         self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], only: Callable[[tuple[Any, ...]], bool] | None
@@ -425,6 +441,9 @@ class Run:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
             self._tables.finish(self.summary.as_row())
+        if self.is_readable:
+            left = (counted(count, name) for name, count in self._left_written.items())
+            self.conclude(*(f"Not listed: {each} (--format jsonl has all)." for each in left))
         if self._output.is_terminal:
             self._repeat_what_has_scrolled_off()
         self._renderer.finish(self.summary, self._shows_summary)
@@ -476,7 +495,7 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
     for item in run.results(items):
-        run.write(WRITTEN_SEGMENT, (item.row(),))
+        run.write_written(WRITTEN_SEGMENT, item.row(), is_odd=bool(item.lost_bytes))
         run.count("batches", item.batch_count)
         run.count("source_bytes", item.source_bytes)
         if counts_written:
