@@ -14,6 +14,7 @@ from kafkalog_cli import runner
 from kafkalog_cli.main import main
 from tests.building import batches
 from tests.format.verbs.doctor.looking import node
+from tests.format.verbs.txns.transaction_logs import data
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_of_many_written_files_people_see_the_first(
     words: list[str], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """And how many more there are; JSON lines have all."""
-    monkeypatch.setattr(runner, "_MOST_WRITTEN", most)
+    monkeypatch.setattr(runner, "_MOST_ALIKE", most)
     made = node(tmp_path / "node", {f"orders-{number}": {0: batches(2)} for number in range(3)})
     assert main([*words, str(made), "--output", str(tmp_path / "text")]) == 0
     printed = capfd.readouterr().out
@@ -91,10 +92,25 @@ def test_of_many_written_files_people_see_the_first(
 def test_lost_bytes_are_always_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(runner, "_MOST_WRITTEN", 1)
+    monkeypatch.setattr(runner, "_MOST_ALIKE", 1)
     damaged = bytearray(b"".join(batches(4)))
     damaged[90] ^= 1
     logs = {f"orders-{number}": {0: [bytes(damaged)] if number == 2 else batches(4)} for number in range(3)}
     assert main(["salvage", str(node(tmp_path / "node", logs)), "--output", str(tmp_path / "text")]) == 1
     printed = capfd.readouterr().out
     assert ("\norders-1/" in printed, "\norders-2/" in printed) == (False, True)
+
+
+def test_of_many_partitions_without_producer_ids_people_see_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Those with an id are all shown."""
+    monkeypatch.setattr(runner, "_MOST_ALIKE", 1)
+    logs = {f"orders-{number}": {0: [*batches(1), data(3, 7), data(6, 8)]} for number in range(2)}
+    made = str(node(tmp_path / "node", logs))
+    assert main(["producers", made]) == 0
+    printed = capfd.readouterr().out
+    assert len([line for line in printed.splitlines() if line.startswith("orders ")]) == 4 + 1
+    assert "Not listed: 1 row (--format jsonl has all)." in printed
+    assert main(["producers", "--format", "jsonl", made]) == 0
+    assert len(capfd.readouterr().out.splitlines()) == 6 + 1
