@@ -483,13 +483,15 @@ class HeaderWriter:
 
         if not self._waiting:
             return
-        logs = list(dict.fromkeys(each.log for each in self._waiting))
-        topics = list(dict.fromkeys(each.topic for each in logs if each.topic is not None))
+        logs: dict[LogPlace, int] = {}  # each with its place among them: there may be tens of thousands
+        topics: dict[str, int] = {}
+        for each in self._waiting:
+            logs.setdefault(each.log, len(logs))
+            if each.log.topic is not None:
+                topics.setdefault(each.log.topic, len(topics))
         counts = [len(each.position) for each in self._waiting]
-        codes = np.repeat(np.array([logs.index(each.log) for each in self._waiting], np.int32), counts)
-        topic_codes = np.array([-1 if each.topic is None else topics.index(each.topic) for each in logs], np.int32)[
-            codes
-        ]
+        codes = np.repeat(np.array([logs[each.log] for each in self._waiting], np.int32), counts)
+        topic_codes = np.array([-1 if each.topic is None else topics[each.topic] for each in logs], np.int32)[codes]
         numbers = np.array([-1 if each.partition is None else each.partition for each in logs], np.int64)[codes]
         magic = np.concatenate([each.magic for each in self._waiting])
         inner = np.concatenate(
@@ -508,7 +510,7 @@ class HeaderWriter:
         columns = {
             "path": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([each.inner for each in logs])),
             "topic": pa.DictionaryArray.from_arrays(
-                pa.array(topic_codes, mask=topic_codes < 0), pa.array(topics, pa.string())
+                pa.array(topic_codes, mask=topic_codes < 0), pa.array(list(topics), pa.string())
             ),
             "partition": pa.array(numbers, pa.int32(), mask=numbers < 0),
             "position": pa.array(np.concatenate([each.position for each in self._waiting])),
