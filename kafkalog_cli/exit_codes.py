@@ -93,7 +93,7 @@ def exit_status_rows() -> list[tuple[str, str]]:
 #: Words that follow the noun in a counter's name, as in ``bytes_read``.
 _PARTICIPLES = ("read", "compared")
 #: What the rows of a type are about, where the type does not say it.
-_ROWS_ABOUT = {
+ROWS_ABOUT = {
     "broker": "node_role",
     "cleaner": "log",
     "divergence": "partition_compared",
@@ -178,7 +178,7 @@ class Summary(msgspec.Struct):
         """The summary in a few lines of text."""
         unnamed = {"finding", "match"} if Condition.NOTHING_FOUND in self.conditions else {"finding"}
         counts = ", ".join(
-            counted(count, _ROWS_ABOUT.get(name, name)) for name, count in self.counts.items() if name not in unnamed
+            counted(count, ROWS_ABOUT.get(name, name)) for name, count in self.counts.items() if name not in unnamed
         )
         lines = [f"{self.command}: {counts or 'nothing'}."]
         labels = (severity.label for severity in sorted(Severity, reverse=True))

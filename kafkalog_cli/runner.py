@@ -13,7 +13,7 @@ from format.columns import FINDING, WRITTEN_SEGMENT, RowSchema
 from format.errors import InputError, KafkaLogError, UnreadableFile
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
-from kafkalog_cli.exit_codes import SILENT, Condition, Summary, conditions_of, counted
+from kafkalog_cli.exit_codes import ROWS_ABOUT, SILENT, Condition, Summary, conditions_of, counted
 from kafkalog_cli.failures import UsageError, condition_of, report, say
 from kafkalog_cli.options.output import FailCondition, Judging, Output
 from kafkalog_cli.output import open_output
@@ -49,6 +49,9 @@ class TableWriter(Protocol):
 ItemT = TypeVar("ItemT")
 
 _MOST_REPEATED_LINES = 6
+#: The most rows of one type that say nothing odd and are shown where people read them, if there may be very many.
+_MOST_ALIKE = 100
+_LOST_BYTES = WRITTEN_SEGMENT.names.index("lost_bytes")
 
 
 class Run:
@@ -101,6 +104,7 @@ class Run:
         self._last_words: list[str] = []
         self._has_summary_in_words = False
         self._says_unread = True  # the next sentence of the answer
+        self._alike: dict[str, int] = {}  # by row type the rows that ``few`` may leave out
         self._held: list[tuple[RowSchema, list[tuple[Any, ...]]]] | None = None
         self._conclusions: list[tuple[str, int, int]] = []  # each with the lines on the terminal before it, and its own
         open_tables = output.session.open_tables
@@ -129,6 +133,20 @@ class Run:
             return
         self._make_room()
         self._renderer.write(schema, kept)
+
+    def few(self, schema: RowSchema, is_odd: Callable[[tuple[Any, ...]], bool]) -> Callable[[tuple[Any, ...]], bool]:
+        """The ``only`` of ``write`` for rows of which there may be very many: the first ones, and all odd ones.
+
+        The end of the run says how many are not listed.
+        """
+
+        def is_shown(row: tuple[Any, ...]) -> bool:
+            if is_odd(row):
+                return True
+            known = self._alike[schema.type] = self._alike.get(schema.type, 0) + 1
+            return known <= _MOST_ALIKE
+
+        return is_shown
 
     def _counted(
         self, schema: RowSchema, rows: Iterable[tuple[Any, ...]], only: Callable[[tuple[Any, ...]], bool] | None
@@ -425,6 +443,10 @@ class Run:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
             self._tables.finish(self.summary.as_row())
+        for name, count in self._alike.items():
+            if count > _MOST_ALIKE:
+                left = counted(count - _MOST_ALIKE, ROWS_ABOUT.get(name, name))
+                self.conclude(f"Not listed: {left} (--format jsonl has all).")
         if self._output.is_terminal:
             self._repeat_what_has_scrolled_off()
         self._renderer.finish(self.summary, self._shows_summary)
@@ -476,7 +498,7 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
     for item in run.results(items):
-        run.write(WRITTEN_SEGMENT, (item.row(),))
+        run.write(WRITTEN_SEGMENT, (item.row(),), only=run.few(WRITTEN_SEGMENT, lambda row: bool(row[_LOST_BYTES])))
         run.count("batches", item.batch_count)
         run.count("source_bytes", item.source_bytes)
         if counts_written:

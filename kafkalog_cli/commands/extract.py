@@ -123,7 +123,7 @@ def extract(
             terms.advance = progress.advance
             run.count("records", 0)
             for file in run.results(extract_records(found, publication, terms)):
-                run.write(EXTRACTED_FILE, (file.row(),))
+                run.write(EXTRACTED_FILE, (file.row(),), only=run.few(EXTRACTED_FILE, lambda row: False))
                 run.count("records", file.record_count)
                 run.count("written_bytes", file.size_bytes)
         if not run.summary.counts["records"]:

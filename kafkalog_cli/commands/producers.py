@@ -133,7 +133,7 @@ def producers(
             run.conclude(wrote, verb.producer_sentence(rows, len(result.partitions), terms.who), wanted.as_of.words)
         if run.is_readable:
             rows.sort(key=lambda row: (not verb.has_broken_sequences(row), row[0] == NO_PRODUCER_ID))
-        run.write(PRODUCER, rows)
+        run.write(PRODUCER, rows, only=run.few(PRODUCER, lambda row: row[0] != NO_PRODUCER_ID))
         run.say_at_end(verb.next_command(rows, terms, paths))
         if not result.ids.partitions:
             run.not_checked("transactional ids: no __transaction_state was read")

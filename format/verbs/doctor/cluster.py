@@ -22,7 +22,7 @@ from format.timestamps import iso_time
 from format.verbs.diff.diff import PartitionResult, ReplicaResult, nameless_words, replica_names
 from format.verbs.doctor.diagnosis import Draft, capital, command
 from format.verbs.doctor.evidence import Evidence, directory_of
-from format.wording import are, counted, listed, span
+from format.wording import are, counted, listed, offset_range
 
 #: The id that stands for a log directory that is lost; others that stand for none are not assigned or not known yet.
 _LOST_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -301,7 +301,7 @@ class _Electors(msgspec.Struct, frozen=True):
 
     def lack(self, node_id: int) -> str:
         """The offsets of the metadata log that a node lacks."""
-        return span(self.lagging[node_id].shared_end, self.best.end[1] - 1)
+        return offset_range(self.lagging[node_id].shared_end, self.best.end[1] - 1)
 
 
 def _electors(evidence: Evidence) -> _Electors | None:

@@ -121,7 +121,7 @@ def test_records_damaged(tmp_path: Path) -> None:
     assert codes(wrong) == []
     [found] = diagnoses(wrong, deep=True)
     assert (found.code, found.evidence_offset) == ("records-damaged", 0)
-    assert "offsets 0-2 (batch-crc-mismatch)" in found.sentence
+    assert "offsets 0 to 2 (batch-crc-mismatch)" in found.sentence
 
 
 def test_what_a_start_removes_behind_the_damage(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_a_start_removes_behind_the_damage(tmp_path: Path) -> None:
     content = bytearray(b"".join(batches(4)))
     content[90] ^= 1
     logs = {"orders-0": {0: [bytes(content)], 12: batches(2, 12)}}
-    words = ". A broker that starts cuts the log there, and removes offsets 3-17 too"
+    words = ". A broker that starts cuts the log there, and removes offsets 3 to 17 too"
     [unclean] = diagnoses(node(tmp_path / "unclean", logs), deep=True)
     assert words in unclean.sentence
     alone = shutil.copytree(tmp_path / "unclean" / "orders-0", tmp_path / "orders-0")
@@ -265,7 +265,7 @@ def test_replicas_diverge(tmp_path: Path) -> None:
     assert found.code == "replicas-diverge"
     assert found.subject == "orders-0"
     assert f"Elect {tmp_path / 'node-2'}" in found.sentence
-    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed offsets (15-23)" in found.sentence
+    assert f"{tmp_path / 'node-1' / 'orders-0'} loses 9 committed offsets (15 to 23)" in found.sentence
 
 
 def test_unclean_election(tmp_path: Path) -> None:
@@ -307,7 +307,7 @@ def test_replica_behind(tmp_path: Path) -> None:
     ModelReplica(plain(7), 21).write(tmp_path / "node-2")
     [found] = diagnoses(tmp_path / "node-1", tmp_path / "node-2")
     assert found.code == "replica-behind"
-    assert "lacks 6 committed offsets (15-20). Elect" in found.sentence
+    assert "lacks 6 committed offsets (15 to 20). Elect" in found.sentence
     shutil.rmtree(tmp_path / "node-2")
     ModelReplica(plain(7), 15).write(tmp_path / "node-2")
     assert codes(tmp_path / "node-1", tmp_path / "node-2") == []
@@ -331,7 +331,7 @@ def test_two_copies_of_one_node_are_named_by_their_paths(tmp_path: Path) -> None
         node(tmp_path / name, {"orders-0": {0: batches(count)}}, marks={"orders-0": 3 * count})
     [found] = [each for each in diagnoses(tmp_path / "now", tmp_path / "backup") if each.code == "replica-behind"]
     assert found.sentence.startswith(
-        f"{tmp_path}/backup/orders-0 lacks 12 committed offsets (12-23). Its logs here all have the node id 1, and "
+        f"{tmp_path}/backup/orders-0 lacks 12 committed offsets (12 to 23). Its logs here all have the node id 1, and "
         "differ from offset 12 on: no election decides between them."
     )
 
@@ -446,7 +446,7 @@ def test_records_twice(tmp_path: Path) -> None:
     made = node(tmp_path / "node-1", {"orders-0": log})
     [found] = diagnoses(made, deep=True)
     assert (found.code, found.subject, found.evidence_offset) == ("records-twice", "orders-0", 6)
-    words = "3 records are there twice, in equal batches without a producer id, as after a retry: 6-8 and 9-11."
+    words = "3 records are there twice, in equal batches without a producer id, as after a retry: 6 to 8 and 9 to 11."
     assert found.sentence == words
     assert found.command == f"kafkalog producers --duplicates --topic orders {made / 'orders-0'}"
     other = node(tmp_path / "node-2", {"orders-0": log}, node_id=2)

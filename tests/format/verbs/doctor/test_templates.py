@@ -316,8 +316,16 @@ WIN = "Of its voters 1, 2 and 3, node 2 is not here; nodes 1 and 3 are a majorit
 @pytest.mark.parametrize(
     ("lengths", "brokers", "words"),
     [
-        ({1: 9, 3: 4}, {1: RUNS, 2: RUNS, 3: LOST}, f"{WIN} only node 1 can lead: node 3 lacks 4-8. Node 3 was fenced"),
-        ({1: 9, 3: 8}, {1: RUNS, 2: RUNS, 3: LOST}, f"{WIN} only node 1 can lead: node 3 lacks 8. Node 3 was fenced"),
+        (
+            {1: 9, 3: 4},
+            {1: RUNS, 2: RUNS, 3: LOST},
+            f"{WIN} only node 1 can lead: node 3 lacks offsets 4 to 8. Node 3 was",
+        ),
+        (
+            {1: 9, 3: 8},
+            {1: RUNS, 2: RUNS, 3: LOST},
+            f"{WIN} only node 1 can lead: node 3 lacks offset 8. Node 3 was fenced",
+        ),
         ({1: 9, 3: 9}, {1: RUNS, 2: LOST, 3: RUNS}, f"{WIN} each of them can lead. Node 2 was fenced"),
         ({1: 9, 3: 9}, {1: RUNS, 2: RUNS, 3: LOST}, ""),
         ({1: 9, 3: 4}, {1: RUNS, 2: STOPPED, 3: STOPPED}, ""),
@@ -347,7 +355,7 @@ def test_a_voter_that_is_absent(
     conclude(report, made)
     found = [each for each in report.diagnoses if each.code == "voter-absent"]
     is_open = set(lengths) == {1, 3} and lengths[3] == 4 and not words
-    open_words = "whether node 3, which lacks 4-8 of the metadata log, can lead without node 2"
+    open_words = "whether node 3, which lacks offsets 4 to 8 of the metadata log, can lead without node 2"
     assert (open_words in report.not_known) == is_open
     assert not (is_open and report.finds_nothing_wrong)
     assert [(each.severity, each.sentence[: len(words)]) for each in found] == [(Severity.WARNING, words)] * bool(words)
