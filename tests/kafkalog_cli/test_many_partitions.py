@@ -1,70 +1,73 @@
-"""A node with many partitions: what is read of its log directory, and printed, does not grow with their number."""
+"""A node with many partitions: the work for each does not grow with their number, and what people read has an end."""
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
-from format.node import log_dir
-from format.verbs.find import visibility
 from kafkalog_cli import runner
 from kafkalog_cli.main import main
+from tests.benchmarks import make_many
 from tests.building import batches
 from tests.format.verbs.doctor.looking import node
 from tests.format.verbs.txns.transaction_logs import data
 
+COUNTS = (20, 50, 80)
+READING: tuple[tuple[str, ...], ...] = (
+    ("ls", "--no-scan"), ("verify", "--jobs", "1"), ("doctor", "--deep"), ("txns",), ("producers",), ("retention",),
+    ("compaction",), ("dump",), ("dump", "--records", "--read-committed"), ("grep", "x"), ("groups",), ("diff",),
+    ("sql", "SELECT count(*) FROM records"),
+)  # fmt: skip
+WRITING: tuple[tuple[str, ...], ...] = (
+    ("salvage", "--output"), ("recompress", "--codec", "zstd", "--output"), ("redact", "--output"),
+    ("extract", "--output"), ("rebuild-index", "--output"), ("bundle", "--output"), ("scrub", "--once", "--state"),
+)  # fmt: skip
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["boot"],
-        ["compaction"],
-        ["doctor"],
-        ["dump", "--records"],
-        ["dump", "--records", "--read-committed"],
-        ["extract", "--to", "jsonl", "--read-committed", "--output", "written"],
-        ["grep", "value"],
-        ["ls"],
-        ["producers"],
-        ["producers", "--duplicates"],
-        ["recompress", "--codec", "zstd", "--output", "written"],
-        ["redact", "--output", "written"],
-        ["retention"],
-        ["salvage", "--output", "written"],
-        ["txns"],
-        ["verify"],
-    ],
-    ids=" ".join,
-)
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Nodes of more and more partitions, each of a segment."""
+    root = tmp_path_factory.mktemp("many")
+    return [make_many.node(root / f"node-{count}", count, 1) for count in (1, *COUNTS)]
+
+
+def calls_of(words: Sequence[str | Path]) -> int:
+    """The number of calls and returns that Python makes while a command runs."""
+    count = 0
+
+    def see(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(see)
+    try:
+        code = main(list(map(str, words)))
+    finally:
+        sys.setprofile(None)
+    assert code in (0, 1, 3) or words[0] == "diff", words  # it refuses partitions that are no replicas
+    return count
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("is_each_given", [False, True])
-def test_a_log_directory_is_listed_and_its_checkpoints_are_read_as_often_for_many_partitions(
-    words: list[str], is_each_given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("verb", [*READING, *WRITING], ids=" ".join)
+def test_the_work_for_a_partition_is_the_same_for_any_number(
+    verb: tuple[str, ...], is_each_given: bool, nodes: list[Path], tmp_path: Path
 ) -> None:
-    calls: Counter[str] = Counter()
-
-    def counted(name: str, call: Any) -> Any:
-        def counting(first: Any, *others: Any, **named: Any) -> Any:
-            calls[name] += name == "read" or Path(first).name == "node"
-            return call(first, *others, **named)
-
-        return counting
-
-    for module, name in ((log_dir, "read_checkpoints"), (visibility, "read_checkpoints")):
-        monkeypatch.setattr(module, name, counted("read", getattr(module, name)))
-    monkeypatch.setattr(log_dir, "list_directory", counted("listed", log_dir.list_directory))
+    """Of a node, or of partitions as a shell makes them of ``*``."""
     found = []
-    for count in (2, 6):
-        root = tmp_path / str(count)
-        names = [f"orders-{number}" for number in range(count)]
-        made = node(root / "node", {name: {0: batches(2)} for name in names}, marks=dict.fromkeys(names, 6))
-        monkeypatch.chdir(root)
-        calls.clear()
-        main([*words, *([str(made / name) for name in names] if is_each_given else [str(made)])])
-        found.append(dict(calls))
-    assert found[0] == found[1]
+    for made in nodes:  # the first run imports modules
+        suffix = ".tar.zst" if verb[0] == "bundle" else ""
+        output = [tmp_path / f"{made.name}{suffix}"] if verb in WRITING else []
+        paths = sorted(path for path in made.iterdir() if path.is_dir()) if is_each_given else [made]
+        found.append(calls_of([*verb, *output, *paths, "--quiet"]))
+    _, few, more, most = found
+    assert most - more < 1.05 * (more - few), found
 
 
 @pytest.mark.parametrize(
