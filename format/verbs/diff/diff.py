@@ -448,7 +448,7 @@ def _same_parts(result: PartitionResult, names: list[str]) -> Iterator[str]:
     begins = [f"{name} at {start or 0}" for name, start in zip(names, starts, strict=True)]
     yield f"the log begins on {listed(begins)}"
     if not result.is_metadata_log:
-        yield f"a leader that begins at {latest:,} makes the others delete what is before"
+        yield f"a leader that begins at {latest} makes the others delete what is before"
 
 
 def has_other_starts(result: PartitionResult) -> bool:
