@@ -16,6 +16,7 @@ from format.io.session import is_in_bundle
 from format.io.source import FileSource, HeadersOnly
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.read_records import known_batches
 from format.log.walker import header_chunks
@@ -167,22 +168,32 @@ def are_whole(segments: Sequence[CleanedSegment]) -> bool:
     return any(is_in_bundle(each.path) for each in logs) and not any(map(_has_only_headers, logs))
 
 
-def damage_in(segments: Sequence[CleanedSegment], start: int, end: int, limits: Limits) -> Finding | None:
-    """The first place from one offset to another that a cleaner cannot read; None outside a bundle.
+def damage_in(
+    segments: Sequence[CleanedSegment], start: int, end: int, limits: Limits
+) -> tuple[Finding | None, list[Finding]]:
+    """The first place from one offset to another that a cleaner cannot read; without one, what it takes in spite of it.
 
-    The cleaner checks no CRCs: a batch with a wrong one stops it only if its records cannot be read.
+    Those are batches with a wrong CRC, which the cleaner does not check. Outside a bundle there is neither.
     """
+    wrong: list[Finding] = []
     if not any(is_in_bundle(each.log.path) for each in segments):
-        return None
+        return None, wrong
     for segment in segments:
-        if segment.next_base_offset <= start or not _has_only_headers(segment.log):
+        if not _has_only_headers(segment.log):
             continue
         with FileSource(segment.log.path) as source:
             for headers in header_chunks(source, limits=limits):
                 chunk, bundled = known_batches(headers, source), source.headers_only
-                if bundled is not None and (found := _in_chunk(segment.log, bundled, chunk, start, end)):
-                    return found
-    return None
+                if bundled is None:
+                    continue
+                found = _in_chunk(segment.log, bundled, chunk, start, end) if segment.next_base_offset > start else None
+                if found is not None:
+                    return found, []
+                is_wrong = (bundled.crc_valid(chunk.table.position) == 0) & (chunk.table.base_offset < end)
+                for row in np.flatnonzero(is_wrong).tolist():
+                    words = "the CRC of the batch does not match its bytes"
+                    wrong.append(finding("batch-crc-mismatch", _place(segment.log, chunk, row), words))
+    return None, wrong
 
 
 def _has_only_headers(log: LogUnit) -> bool:
@@ -197,8 +208,8 @@ def _in_chunk(log: LogUnit, bundled: HeadersOnly, chunk: BatchChunk, start: int,
     is_bad = bundled.has_bad_records(places)
     for row in np.flatnonzero(is_cleaned & (is_bad | (bundled.crc_valid(places) == 0))).tolist():
         if is_bad[row] or bundled.outline(int(places[row])) is None:
-            where = log.location.at(int(places[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
-            return finding("record-invalid" if is_bad[row] else "batch-crc-mismatch", where, _WORDS)
+            code = "record-invalid" if is_bad[row] else "batch-crc-mismatch"
+            return finding(code, _place(log, chunk, row), _WORDS)
     damage = chunk.damage
     after = None if damage is None else damage.after_offset
     if damage is None or (after is not None and after + 1 >= end):
@@ -206,6 +217,11 @@ def _in_chunk(log: LogUnit, bundled: HeadersOnly, chunk: BatchChunk, start: int,
     if damage.next_base_offset is not None and damage.next_base_offset <= start:
         return None
     return finding(damage.code, log.location.at(damage.position, damage.length), f"{damage.reason}; {_WORDS}")
+
+
+def _place(log: LogUnit, chunk: BatchChunk, row: int) -> Location:
+    table = chunk.table
+    return log.location.at(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
 
 
 _WORDS = "the cleaner stops here: it cannot read the records"
@@ -349,7 +365,7 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
         range_ = cleanable(segments, log, limits, terms.now_ms)
         cleaned = damage = None
         to_clean = _to_clean(partition, range_)
-        stopped = damage_in(to_clean, range_.first_dirty_offset, range_.first_uncleanable_offset, terms.limits)
+        stopped, wrong = damage_in(to_clean, range_.first_dirty_offset, range_.first_uncleanable_offset, terms.limits)
         if stopped is not None:
             damage = stopped
             range_ = replace(range_, blocked_by=DAMAGED_BATCH)
@@ -357,12 +373,13 @@ class CompactionScan(msgspec.Struct, ConfiguredLogScan[LogCompaction], frozen=Tr
             cleaning = self._cleaning_terms(configs, range_, partition, producers.last_records)
             aborted = _aborted(partition, range_.first_uncleanable_offset, terms.limits, found)
             cleaned = clean(to_clean, replace(cleaning, aborted=aborted))
+            wrong = cleaned.wrong_crcs
             if isinstance(cleaned.damaged, Finding):
                 damage = cleaned.damaged
             elif cleaned.damaged is not None:
                 damage = finding_of(cleaned.damaged.error, partition.location())
-            else:
-                found += [replace(each, message=f"{each.message}{_WRONG_CRC}") for each in cleaned.wrong_crcs]
+        if damage is None and range_.dirty_bytes:
+            found += [replace(each, message=f"{each.message}{_WRONG_CRC}") for each in wrong]
         found += [damage] if damage is not None else []
         return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs, damage)
 

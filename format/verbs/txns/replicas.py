@@ -331,7 +331,7 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
 
     def _units(self, topics: frozenset[str], limits: Limits) -> Iterator[Unit]:
         require_one_cluster(self.targets, limits)
-        given: set[Path] = set()
+        given: set[Path] = set()  # the log directories of given coordinators
         for target in self.targets:
             for found in _partitions_at(target, limits):
                 if isinstance(found, Finding):
@@ -344,23 +344,23 @@ class LongestReplicas(msgspec.Struct, Generic[ReplicaT]):
                 if partition.topic == TRANSACTION_STATE_TOPIC:
                     if partition.number is not None:
                         self.ids.partitions.add(partition.number)
-                    given.add(partition.path)
+                    given.add(directory_around(partition.path))
                     yield ReplicaUnit(partition, None)
                 if partition.topic is not None:
                     self.topics.add(partition.topic)
                 if not topics or partition.topic in topics:
                     yield from unread_findings(partition)
                     yield ReplicaUnit(partition, checkpoints.of_partition(partition.key))
-        for partition in self._coordinators_beside():
-            if partition.path not in given and partition.number is not None:
+        for partition in self._coordinators_beside(given):
+            if partition.number is not None:
                 self.ids.partitions.add(partition.number)
                 yield ReplicaUnit(partition, None)
 
-    def _coordinators_beside(self) -> Iterator[Partition]:
-        """The partitions of __transaction_state in the log directories around partitions, on disks of this host."""
+    def _coordinators_beside(self, given: set[Path]) -> Iterator[Partition]:
+        """The partitions of __transaction_state in other log directories around partitions, on disks of this host."""
         alone = (each for each in self.targets if each.kind is not Kind.LOG_DIR and is_on_disk(each.path))
         around = {directory_around(each.path if each.kind is Kind.PARTITION else each.path.parent) for each in alone}
-        for directory in sorted(around):
+        for directory in sorted(around - given):
             for path in sorted(directory.glob(f"{TRANSACTION_STATE_TOPIC}-*")):
                 with suppress(KafkaLogError):  # not_checked says that no ids are known
                     partition = read_partition(path)
