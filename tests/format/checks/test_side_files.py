@@ -83,6 +83,7 @@ def test_entries_that_damage_moved_are_one_finding_with_its_cause(tmp_path: Path
         ([(2, 0), (20, 4 * BATCH)], 80, Severity.WARNING),  # where a batch starts by chance
         ([(2, 0), (5, BATCH), (20, 4 * BATCH + 7)], 0, Severity.ERROR),  # cut to what is in use
         ([(2, 0), (5, BATCH + 7), (8, 2 * BATCH)], 80, Severity.ERROR),  # a right entry follows
+        ([(2, 0), (5, BATCH + 7), (6, 2 * BATCH)], 80, Severity.ERROR),  # of the first offset of its batch
     ],
 )
 def test_entries_that_a_truncation_leaves_in_a_preallocated_index(
