@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from itertools import accumulate
 from pathlib import Path
 
 from format import layout
@@ -451,7 +450,7 @@ def each_once(targets: Sequence[Target]) -> list[Target]:
 
     def is_read_with_another(at: str, target: Target) -> bool:
         directory, _, name = at.rpartition("/")
-        around = [each for each in accumulate(directory.split("/"), "{}/{}".format) if each in found]
+        around = [each for each in _directories_around(at) if each in found]
         try:
             if not around or target.kind not in (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG):
                 return False
@@ -465,6 +464,13 @@ def each_once(targets: Sequence[Target]) -> list[Target]:
             return False
 
     return [target for at, target in found.items() if not is_read_with_another(at, target)]
+
+
+def _directories_around(place: str) -> Iterator[str]:
+    """The directories that a path or an address is in, the innermost first."""
+    while "/" in place:
+        place = place.rpartition("/")[0]
+        yield place
 
 
 def _names_here(path: Path) -> set[str] | None:

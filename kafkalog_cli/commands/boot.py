@@ -14,7 +14,7 @@ from format.files.meta_properties import ids_in, is_of_zookeeper, node_id_in
 from format.io.session import Session, is_there
 from format.layout import META_PROPERTIES
 from format.node.log_dir import Kind, directory_around, list_directory
-from format.node.target import Target, each_once, kind_of
+from format.node.target import Target, each_once, kind_of, targets_at
 from format.wording import counted, shell_line
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.groups import option
@@ -121,7 +121,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     from format.verbs.boot.boot import boot as booted
     from format.verbs.boot.sentence import listed_steps, otherwise, sentence
 
-    paths = [each.path for each in each_once([Target(pacing.session.path(path)) for path in starting.paths])]
+    paths = [each.path for each in each_once(targets_at(map(pacing.session.path, starting.paths)))]
     _check_log_dirs(paths)
     if starting.node_id is None:
         _check_one_node(paths)
